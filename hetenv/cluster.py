@@ -1,0 +1,171 @@
+"""Clusters: sites hold pools, a pool is a row of equal nodes, a node holds equal GPUs. Config and the arrays built from it."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from hetenv import catalog
+from hetenv.errors import ScenarioError, unknown
+from hetenv.units import HOUR_S, JOULE_PER_KWH, JOULE_PER_MWH, KILO, quantise_power
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")]
+MAX_POOLS = 62
+
+
+class SiteConfig(BaseModel):
+    """A place with one grid connection."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Name
+    pue: float = Field(default=1.2, ge=1.0, description="facility power over IT power")
+    carbon_g_per_kwh: float = Field(default=400.0, ge=0.0, description="until a signal says otherwise")
+    price_usd_per_mwh: float = Field(default=80.0, description="until a signal says otherwise; may be negative")
+    renewable_w: float = Field(default=0.0, ge=0.0, description="own renewable power until a signal says otherwise")
+
+
+class PoolConfig(BaseModel):
+    """Equal nodes with equal GPUs at one site."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Name
+    accelerator: str
+    nodes: int = Field(gt=0)
+    gpus_per_node: int = Field(default=8, gt=0, le=1024)
+    site: Name | None = Field(default=None, description="needed only with several sites")
+    intra_link: str | None = Field(default=None, description="link inside a node; default: the accelerator's")
+    inter_link: str = Field(default="IB-NDR-x8", description="a node's links to the others, all together")
+    cpus_per_node: int = Field(default=0, ge=0, description="0: CPUs are not accounted")
+    host_memory_gbytes_per_node: int = Field(default=0, ge=0, description="0: host memory is not accounted")
+    node_overhead_w: float | None = Field(default=None, ge=0.0, description="default: 30 % of the node's GPU power")
+    idle_w: float | None = Field(default=None, ge=0.0, description="of one idle GPU; default: the accelerator's")
+    rent_usd_per_gpu_hour: float = Field(default=0.0, ge=0.0)
+
+
+class ClusterConfig(BaseModel):
+    """Sites and pools. One site may be left out: it is then called `site`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pools: tuple[PoolConfig, ...] = Field(min_length=1, max_length=MAX_POOLS)
+    sites: tuple[SiteConfig, ...] = (SiteConfig(name="site"),)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What `build` makes of a ClusterConfig. Axes: N nodes, P pools, S sites; nodes are numbered pool by pool."""
+
+    site_names: tuple[str, ...]
+    pool_names: tuple[str, ...]
+    pool_configs: tuple[PoolConfig, ...]
+    pue: NDArray[np.float64]
+    """[S], >= 1."""
+    site_start: NDArray[np.float64]
+    """[S, 3] renewable W, carbon kg/J, price USD/J before any signal."""
+    pool_site: NDArray[np.int32]
+    """[P]."""
+    pool_first_node: NDArray[np.int32]
+    """[P]."""
+    pool_nodes: NDArray[np.int32]
+    """[P] number of nodes."""
+    gpus_per_node: NDArray[np.int32]
+    """[P]."""
+    cpus_per_node: NDArray[np.int32]
+    """[P], 0 where CPUs are not accounted."""
+    host_mbytes_per_node: NDArray[np.int64]
+    """[P], 0 where host memory is not accounted; MB."""
+    idle_w: NDArray[np.float64]
+    """[P] of one idle GPU, a multiple of POWER_QUANTUM_W."""
+    overhead_w: NDArray[np.float64]
+    """[P] of one node that is up, besides its GPUs."""
+    rent_usd_per_gpu_s: NDArray[np.float64]
+    """[P]."""
+    node_pool: NDArray[np.int32]
+    """[N]."""
+
+    @property
+    def n_nodes(self) -> int:
+        return int(self.node_pool.size)
+
+    @property
+    def n_gpus(self) -> int:
+        return int((self.pool_nodes * self.gpus_per_node).sum())
+
+    def pool(self, name: str) -> int:
+        """Index of a pool by name."""
+        if name not in self.pool_names:
+            raise ScenarioError(unknown("pool", name, self.pool_names))
+        return self.pool_names.index(name)
+
+    def site(self, name: str) -> int:
+        """Index of a site by name."""
+        if name not in self.site_names:
+            raise ScenarioError(unknown("site", name, self.site_names))
+        return self.site_names.index(name)
+
+
+def build(config: ClusterConfig) -> Cluster:
+    """Arrays of a cluster; ScenarioError names an unknown accelerator, link or site, or a name used twice."""
+    site_names = tuple(site.name for site in config.sites)
+    pool_names = tuple(pool.name for pool in config.pools)
+    for kind, names in (("sites", site_names), ("pools", pool_names)):
+        doubled = {name for name in names if names.count(name) > 1}
+        if doubled:
+            raise ScenarioError(f"cluster.{kind}: name {sorted(doubled)[0]!r} is used twice; give each its own")
+    pools = config.pools
+    nodes = np.array([pool.nodes for pool in pools], np.int32)
+    gpus = np.array([pool.gpus_per_node for pool in pools], np.int32)
+    idle_w, overhead_w = _node_power(pools)
+    return Cluster(
+        site_names=site_names,
+        pool_names=pool_names,
+        pool_configs=pools,
+        pue=np.array([site.pue for site in config.sites]),
+        site_start=np.array(
+            [
+                [s.renewable_w, s.carbon_g_per_kwh / KILO / JOULE_PER_KWH, s.price_usd_per_mwh / JOULE_PER_MWH]
+                for s in config.sites
+            ]
+        ),
+        pool_site=np.array([_site_of(i, pool, site_names) for i, pool in enumerate(pools)], np.int32),
+        pool_first_node=np.concatenate([[0], np.cumsum(nodes)[:-1]]).astype(np.int32),
+        pool_nodes=nodes,
+        gpus_per_node=gpus,
+        cpus_per_node=np.array([pool.cpus_per_node for pool in pools], np.int32),
+        host_mbytes_per_node=np.array([pool.host_memory_gbytes_per_node * 1000 for pool in pools], np.int64),
+        idle_w=idle_w,
+        overhead_w=overhead_w,
+        rent_usd_per_gpu_s=np.array([pool.rent_usd_per_gpu_hour / HOUR_S for pool in pools]),
+        node_pool=np.repeat(np.arange(len(pools), dtype=np.int32), nodes),
+    )
+
+
+def _site_of(index: int, pool: PoolConfig, site_names: tuple[str, ...]) -> int:
+    if pool.site is None and len(site_names) == 1:
+        return 0
+    if pool.site is None:
+        raise ScenarioError(f"cluster.pools[{index}].site: missing; name one of {', '.join(site_names)}")
+    if pool.site not in site_names:
+        raise ScenarioError(f"cluster.pools[{index}].site: " + unknown("site", pool.site, site_names))
+    return site_names.index(pool.site)
+
+
+def _node_power(pools: tuple[PoolConfig, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Idle W of a GPU and overhead W of a node, [P] each."""
+    idle, overhead = [], []
+    for index, pool in enumerate(pools):
+        try:
+            accelerator = catalog.accelerator(pool.accelerator)
+            for link in (pool.intra_link, pool.inter_link):
+                if link is not None:
+                    catalog.link(link)
+        except ScenarioError as error:
+            raise ScenarioError(f"cluster.pools[{index}]: {error}") from None
+        idle.append(quantise_power(accelerator.idle_w if pool.idle_w is None else pool.idle_w))
+        default = 0.3 * accelerator.tdp_w * pool.gpus_per_node  # DGX A100 and H100: 25-35 % besides the GPUs
+        overhead.append(quantise_power(default if pool.node_overhead_w is None else pool.node_overhead_w))
+    return np.array(idle), np.array(overhead)

@@ -1,0 +1,254 @@
+"""The CONFIG table: every way in which a job of a class may run, with its physics tabulated when a scenario is compiled.
+
+A row is (class, one or two pools, GPU counts, plan, tier). Rows of a class are contiguous and stand in *preference order*,
+the order in which candidates are offered (see `preference`). The simulator reads rows; it knows no performance model.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hetenv import catalog
+from hetenv.cluster import Cluster
+from hetenv.errors import ScenarioError, unknown
+from hetenv.perf import Devices, Estimate, LinkLevel, Training, configurations
+from hetenv.units import GIGA, quantise_power
+from hetenv.workload.job_class import AnalyticClass, FixedClass, JobClass, TableClass
+
+CONFIG = np.dtype(
+    [
+        ("rate", "f8"),  # work/s with no disturbance = work_per_step / step time
+        ("work_per_step", "f8"),  # units of the class per step
+        ("compute_s", "f8"),  # of one step
+        ("intra_s", "f8"),  # communication of one step per link level, and the part that can hide behind compute
+        ("intra_hideable_s", "f8"),
+        ("inter_s", "f8"),
+        ("inter_hideable_s", "f8"),
+        ("straggler_share", "f8"),  # share of the compute time that one slow member delays, 0..1
+        ("spread_penalty", "f8"),  # factor on speed where the job is on more nodes than its footprint, 0..1
+        ("power_w", "f8"),  # all its GPUs together while the job steps, a multiple of POWER_QUANTUM_W
+        ("energy_per_work_j", "f8"),  # GPU energy, undisturbed
+        ("save_s", "f8"),  # to write a checkpoint, charged at the next start
+        ("load_s", "f8"),  # to read one
+        ("memory_margin", "f4"),  # free share of the GPU memory, 0..1 (1 where memory is not modelled)
+        ("n_gpus", "i4"),  # in both pools together
+        ("gpus_a", "i4"),
+        ("gpus_b", "i4"),  # 0 where pool_b is NO_POOL
+        ("pool_a", "i2"),
+        ("pool_b", "i2"),
+        ("job_class", "i4"),
+        ("tier", "i1"),  # 0 fastest, then other Pareto-optimal plans
+        ("any_nodes", "i1"),  # 1: may be spread over any nodes of its pool; 0: needs its footprint
+    ],
+    align=True,
+)
+
+CLASS = np.dtype(
+    [
+        ("first_start_s", "f8"),  # held before the first step of a job's first start
+        ("restart_s", "f8"),  # fixed part of every later start; save_s and load_s come on top
+        ("best_rate", "f8"),  # of all rows, work/s
+        ("first_config", "i4"),  # rows [first_config, last_config)
+        ("last_config", "i4"),
+    ],
+    align=True,
+)
+
+NO_POOL: Final = -1
+DEFAULT_LOAD_SHARE_OF_TDP: Final = 0.75
+MAX_ROWS: Final = 65_536
+GPU_PRICES: Final = (0.0, np.inf, 0.25, 0.05)
+"""Prices of a GPU against a job's own time for which `preference` picks the best row of each pool, in turn."""
+
+
+@dataclass(frozen=True)
+class Configurations:
+    """The compiled CONFIG and CLASS tables, and the estimate behind each row (None for measured and fixed classes)."""
+
+    table: NDArray[np.void]
+    classes: NDArray[np.void]
+    class_names: tuple[str, ...]
+    estimates: tuple[Estimate | None, ...]
+
+    def rows_of(self, job_class: int) -> NDArray[np.void]:
+        """CONFIG rows of one class."""
+        row = self.classes[job_class]
+        return self.table[row["first_config"] : row["last_config"]]
+
+    def reference_rate(self, job_class: int, min_gpus: int, max_gpus: int, pools: int) -> float:
+        """Work/s of the fastest row with min_gpus..max_gpus GPUs in the allowed pools (bit mask); 0 where there is none."""
+        rows = self.rows_of(job_class)
+        allowed = legal_rows(rows, min_gpus, max_gpus, pools)
+        return float(rows["rate"][allowed].max()) if allowed.any() else 0.0
+
+
+def legal_rows(rows: NDArray[np.void], min_gpus: int, max_gpus: int, pools: int) -> NDArray[np.bool_]:
+    """[rows] which CONFIG rows a request with this GPU range and pool mask may ever use."""
+    in_a = (pools >> rows["pool_a"].astype(np.int64)) & 1
+    in_b = np.where(rows["pool_b"] == NO_POOL, 1, (pools >> np.maximum(rows["pool_b"], 0).astype(np.int64)) & 1)
+    return (rows["n_gpus"] >= min_gpus) & (rows["n_gpus"] <= max_gpus) & (in_a == 1) & (in_b == 1)
+
+
+def compile_configurations(
+    classes: Mapping[str, JobClass], cluster: Cluster, work_weight: float, energy_weight: NDArray[np.float64]
+) -> Configurations:
+    """Tabulate all classes over a cluster.
+
+    Args:
+        work_weight: cost of one second of one job's time, in units of the objective.
+        energy_weight: [P] cost of one joule drawn in a pool, same units.
+
+    Raises:
+        ScenarioError: a class that fits nowhere, an unknown pool, model or precision, or more than MAX_ROWS rows.
+    """
+    tables, class_rows, estimates = [], np.zeros(len(classes), CLASS), []
+    first = 0
+    for index, (name, job_class) in enumerate(classes.items()):
+        where = f"classes.{name}"
+        rows, plans = _class_rows(job_class, cluster, where)
+        if not rows.size:
+            raise ScenarioError(f"{where}: fits nowhere in this cluster; {_why_nowhere(job_class)}")
+        rows["job_class"] = index
+        order = preference(rows, work_weight, energy_weight)
+        rows, plans = rows[order], [plans[k] for k in order]
+        tables.append(rows)
+        estimates.extend(plans)
+        class_rows[index] = (job_class.first_start_s, job_class.restart_s, rows["rate"].max(), first, first + rows.size)
+        first += rows.size
+        if first > MAX_ROWS:
+            raise ScenarioError(f"{where}: more than {MAX_ROWS} configurations; list fewer gpu_counts or pools")
+    return Configurations(np.concatenate(tables), class_rows, tuple(classes), tuple(estimates))
+
+
+def preference(rows: NDArray[np.void], work_weight: float, energy_weight: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Order of one class's rows: for each GPU price in turn the best row of each pool, then the rest by cost.
+
+    The cost of a row per unit of work is (work_weight x (1 + price x GPUs) / rate + energy); price 0 is the fastest way,
+    an infinite price the way with the most work per GPU, and the prices between give the sizes between.
+    """
+    pool_pair = rows["pool_a"].astype(np.int64) * 64 + rows["pool_b"]
+    energy = rows["energy_per_work_j"] * energy_weight[rows["pool_a"]]
+    order: list[int] = []
+    for price in GPU_PRICES:
+        held = rows["n_gpus"] if np.isinf(price) else 1 + price * rows["n_gpus"]
+        cost = max(work_weight, 1e-12) * held / rows["rate"] + energy
+        ranked = np.lexsort((rows["n_gpus"], rows["tier"], cost))
+        best_of_pool = {int(pool_pair[k]): int(k) for k in ranked[::-1]}
+        order.extend(k for k in sorted(best_of_pool.values(), key=lambda k: (cost[k], k)) if k not in order)
+    cost = work_weight / rows["rate"] + energy
+    taken = set(order)
+    order.extend(int(k) for k in np.lexsort((rows["n_gpus"], rows["tier"], cost)) if int(k) not in taken)
+    return np.array(order, np.int64)
+
+
+def _class_rows(job_class: JobClass, cluster: Cluster, where: str) -> tuple[NDArray[np.void], list[Estimate | None]]:
+    allowed = range(len(cluster.pool_names))
+    if job_class.pools is not None:
+        for name in job_class.pools:
+            if name not in cluster.pool_names:
+                raise ScenarioError(f"{where}.pools: " + unknown("pool", name, cluster.pool_names))
+        allowed = [cluster.pool(name) for name in job_class.pools]  # type: ignore[assignment]
+    if isinstance(job_class, AnalyticClass):
+        return _analytic_rows(job_class, cluster, allowed, where)
+    rows = _table_rows(job_class, cluster, allowed, where) if isinstance(job_class, TableClass) else _fixed_rows(job_class, cluster, allowed)
+    return rows, [None] * rows.size
+
+
+def _fits(cluster: Cluster, pool: int, count: int) -> bool:
+    return count <= int(cluster.pool_nodes[pool]) * int(cluster.gpus_per_node[pool])
+
+
+def _analytic_rows(
+    job_class: AnalyticClass, cluster: Cluster, allowed: Sequence[int], where: str
+) -> tuple[NDArray[np.void], list[Estimate | None]]:
+    try:
+        training = Training(job_class.model, job_class.global_batch, job_class.seq_len, job_class.precision, job_class.stack)
+    except ValueError as error:
+        raise ScenarioError(f"{where}: {error}") from None
+    found: list[tuple[int, int, Estimate]] = []
+    for pool in allowed:
+        for count in job_class.gpu_counts:
+            if _fits(cluster, pool, count):
+                tiers = configurations(training, pool_devices(cluster, pool, count))
+                found.extend((pool, tier, estimate) for tier, estimate in enumerate(tiers))
+    rows = np.zeros(len(found), CONFIG)
+    for row, (pool, tier, estimate) in zip(rows, found):
+        _fill_analytic(row, pool, tier, estimate, job_class)
+    return rows, [estimate for _, _, estimate in found]
+
+
+def _fill_analytic(row: np.void, pool: int, tier: int, estimate: Estimate, job_class: AnalyticClass) -> None:
+    intra, inter = LinkLevel.INTRA, LinkLevel.INTER
+    row["work_per_step"] = job_class.global_batch
+    row["compute_s"] = estimate.compute_s
+    row["intra_s"], row["intra_hideable_s"] = estimate.comm_s[intra], estimate.hideable_s[intra]
+    row["inter_s"], row["inter_hideable_s"] = estimate.comm_s[inter], estimate.hideable_s[inter]
+    row["rate"] = job_class.global_batch / estimate.iter_s
+    row["straggler_share"], row["spread_penalty"] = estimate.straggler_share, 1.0
+    compute_share = estimate.compute_s / estimate.iter_s
+    gpu_w = compute_share * estimate.power_compute_w + (1.0 - compute_share) * estimate.power_comm_w
+    row["n_gpus"] = row["gpus_a"] = estimate.n_gpus
+    row["power_w"] = quantise_power(gpu_w * estimate.n_gpus)
+    row["energy_per_work_j"] = row["power_w"] / row["rate"]
+    seconds = estimate.state_bytes / (job_class.checkpoint_gbytes_per_s * GIGA)
+    row["save_s"] = row["load_s"] = seconds
+    row["memory_margin"] = estimate.memory_margin
+    row["pool_a"], row["pool_b"], row["tier"] = pool, NO_POOL, tier
+
+
+def pool_devices(cluster: Cluster, pool: int, n_gpus: int) -> Devices:
+    """The devices of n_gpus GPUs of a pool, as the performance model wants them."""
+    config = cluster.pool_configs[pool]
+    return Devices(
+        accelerator=config.accelerator,
+        n_gpus=n_gpus,
+        gpus_per_node=config.gpus_per_node,
+        intra_link=config.intra_link,
+        inter_link=config.inter_link,
+    )
+
+
+def _measured_row(row: np.void, pool: int, count: int, rate: float, cluster: Cluster, power_w: float | None) -> None:
+    accelerator = catalog.accelerator(cluster.pool_configs[pool].accelerator)
+    gpu_w = DEFAULT_LOAD_SHARE_OF_TDP * accelerator.tdp_w if power_w is None else power_w
+    row["rate"], row["work_per_step"], row["compute_s"] = rate, 1.0, 1.0 / rate
+    row["straggler_share"], row["memory_margin"] = 1.0, 1.0
+    row["power_w"] = quantise_power(gpu_w * count)
+    row["energy_per_work_j"] = row["power_w"] / rate
+    row["n_gpus"] = row["gpus_a"] = count
+    row["pool_a"], row["pool_b"], row["any_nodes"] = pool, NO_POOL, 1
+
+
+def _table_rows(job_class: TableClass, cluster: Cluster, allowed: Sequence[int], where: str) -> NDArray[np.void]:
+    for name in job_class.steps_per_s:
+        if name not in cluster.pool_names:
+            raise ScenarioError(f"{where}.steps_per_s: " + unknown("pool", name, cluster.pool_names))
+    measured = [
+        (pool, count, rate)
+        for pool in allowed
+        for count, rate in sorted(job_class.steps_per_s.get(cluster.pool_names[pool], {}).items())
+        if rate > 0 and _fits(cluster, pool, count)
+    ]
+    rows = np.zeros(len(measured), CONFIG)
+    for row, (pool, count, rate) in zip(rows, measured):
+        _measured_row(row, pool, count, rate, cluster, job_class.power_w)
+        row["spread_penalty"] = job_class.spread_penalty
+    return rows
+
+
+def _fixed_rows(job_class: FixedClass, cluster: Cluster, allowed: Sequence[int]) -> NDArray[np.void]:
+    sizes = [(pool, count) for pool in allowed for count in job_class.gpu_counts if _fits(cluster, pool, count)]
+    rows = np.zeros(len(sizes), CONFIG)
+    for row, (pool, count) in zip(rows, sizes):
+        _measured_row(row, pool, count, 1.0, cluster, job_class.power_w)
+        row["spread_penalty"] = 1.0
+    return rows
+
+
+def _why_nowhere(job_class: JobClass) -> str:
+    if isinstance(job_class, AnalyticClass):
+        return f"{job_class.model} has no legal plan on {job_class.gpu_counts} GPUs of any allowed pool (memory, or batch)"
+    return f"no allowed pool holds one of the sizes {getattr(job_class, 'gpu_counts', ())}"

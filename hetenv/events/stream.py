@@ -1,0 +1,114 @@
+"""The event stream: rows of effects, drawn before the episode, and their order.
+
+A cause (a frozen config with `draw`) writes rows; the simulator knows effects and no causes. A row says: when `clock` of
+`target` reaches `at`, `effect` happens to `target` with `value`.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Protocol
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hetenv.cluster import Cluster
+
+
+class EventClock(IntEnum):
+    """What the `at` of a row counts."""
+
+    WALL = 0
+    """Seconds since the scenario's start."""
+    JOB_WORK = 1
+    """Work done by the target job, in its class's unit; fires once, when the job first reaches it."""
+    NODE_BUSY = 2
+    """Seconds for which the target node was up and held by at least one job (a hazard budget)."""
+
+
+class Effect(IntEnum):
+    """The closed set of things that can happen. The number is also the order at one instant.
+
+    `target` is a node index, 2 x pool + level (LINK_BANDWIDTH; level 0 intra-node, 1 between nodes), a site index or a request index.
+    """
+
+    NODE_UP = 0
+    """The node returns now, whatever its planned repair. value: ignored."""
+    NODE_DOWN = 1
+    """The node fails; jobs holding it are evicted. value: seconds until it returns, > 0 (inf: never)."""
+    NODE_SPEED = 2
+    """value: factor on the compute speed of the node's GPUs, > 0."""
+    LINK_BANDWIDTH = 3
+    """value: factor on the bandwidth of that level of the pool's network, > 0."""
+    JOB_CRASH = 4
+    """The job ends unsuccessfully, its work is lost. value: ignored."""
+    JOB_CANCEL = 5
+    """The job is withdrawn by its user, from the queue or while running. value: ignored."""
+    SITE_RENEWABLE = 6
+    """value: renewable power available to the site from now on, W, >= 0."""
+    SITE_CARBON = 7
+    """value: carbon intensity of the site's grid from now on, kg/J."""
+    SITE_PRICE = 8
+    """value: price of the site's grid energy from now on, USD/J; may be negative."""
+
+
+CAPACITY_EFFECTS = (Effect.NODE_UP, Effect.NODE_DOWN, Effect.NODE_SPEED, Effect.LINK_BANDWIDTH)
+JOB_EFFECTS = (Effect.JOB_CRASH, Effect.JOB_CANCEL)
+SIGNAL_EFFECTS = (Effect.SITE_RENEWABLE, Effect.SITE_CARBON, Effect.SITE_PRICE)
+
+EVENT = np.dtype(
+    [
+        ("at", "f8"),  # s of WALL or NODE_BUSY, or work of JOB_WORK; > 0 (0 allowed for WALL)
+        ("value", "f8"),  # unit by effect
+        ("target", "i4"),  # node, pool/level, site or request by effect
+        ("clock", "i1"),  # EventClock
+        ("effect", "i1"),  # Effect
+    ],
+    align=True,
+)
+
+
+class EventSource(Protocol):
+    """A cause: a frozen pydantic config, discriminated by `kind`, registered in `events.EVENT_TYPES`."""
+
+    @property
+    def source_name(self) -> str:
+        """Unique within a scenario; seeds the source's own generator."""
+
+    def draw(
+        self, rng: np.random.Generator, cluster: Cluster, requests: NDArray[np.void], horizon_s: float
+    ) -> NDArray[np.void]:
+        """Rows of dtype EVENT in any order. WALL rows lie in [0, horizon_s)."""
+
+
+def source_rng(seed: int, episode: int, source_name: str) -> np.random.Generator:
+    """The generator of one source in one episode: a new source moves no other's draws."""
+    return np.random.default_rng([seed, episode, crc32(source_name.encode())])
+
+
+def empty_rows(n: int = 0) -> NDArray[np.void]:
+    """n zeroed rows of dtype EVENT."""
+    return np.zeros(n, EVENT)
+
+
+def rows(effect: Effect, at: object, target: object, value: object, clock: EventClock = EventClock.WALL) -> NDArray[np.void]:
+    """Rows of one effect; `at`, `target` and `value` broadcast against each other (1-D or scalar)."""
+    at_, target_, value_ = np.broadcast_arrays(np.atleast_1d(np.asarray(at, "f8")), target, value)
+    result = empty_rows(at_.size)
+    result["at"], result["target"], result["value"] = at_, target_, value_
+    result["clock"], result["effect"] = clock, effect
+    return result
+
+
+def merge(drawn: Mapping[str, NDArray[np.void]]) -> NDArray[np.void]:
+    """All rows in the order in which the simulator reads them.
+
+    WALL rows first, by (at, effect, order of sources, order in the source); then JOB_WORK and NODE_BUSY rows, each by
+    (target, at, effect, order of sources, order in the source).
+    """
+    if not drawn:
+        return empty_rows()
+    merged = np.concatenate([*drawn.values()])
+    on_wall = merged["clock"] == EventClock.WALL
+    target = np.where(on_wall, 0, merged["target"])
+    return merged[np.lexsort((merged["effect"], merged["at"], target, merged["clock"]))]
