@@ -1,0 +1,85 @@
+"""The catalog's tables, read once: `accelerator(name)`, `link(name)`, `model(name)`, `stack(name)`, `names(kind)`."""
+
+from functools import cache
+from pathlib import Path
+
+from hetenv.catalog import csv_table
+from hetenv.catalog.entries import Accelerator, Link, Model, Stack
+from hetenv.errors import ScenarioError, unknown
+
+_FOLDER = Path(__file__).parent
+
+
+@cache
+def accelerators() -> dict[str, Accelerator]:
+    """All accelerators by name; every intra_link is a link of the catalog."""
+    found = csv_table.read(_FOLDER / "accelerators.csv", Accelerator)
+    for entry in found.values():
+        link(entry.intra_link)
+    return found
+
+
+@cache
+def links() -> dict[str, Link]:
+    """All links by name."""
+    return csv_table.read(_FOLDER / "links.csv", Link)
+
+
+@cache
+def models() -> dict[str, Model]:
+    """All models by name."""
+    return csv_table.read(_FOLDER / "models.csv", Model)
+
+
+@cache
+def stacks() -> dict[str, Stack]:
+    """All software stacks by name; `default` is always there."""
+    return csv_table.read(_FOLDER / "stacks.csv", Stack)
+
+
+@cache
+def _accelerator_index() -> dict[str, Accelerator]:
+    return csv_table.index(accelerators(), "accelerator")
+
+
+@cache
+def _link_index() -> dict[str, Link]:
+    return csv_table.index(links(), "link")
+
+
+@cache
+def _model_index() -> dict[str, Model]:
+    return csv_table.index(models(), "model")
+
+
+@cache
+def _stack_index() -> dict[str, Stack]:
+    return csv_table.index(stacks(), "stack")
+
+
+def accelerator(name: str) -> Accelerator:
+    """The accelerator of that name or alias."""
+    return csv_table.resolve(name, _accelerator_index(), tuple(accelerators()), "accelerator")
+
+
+def link(name: str) -> Link:
+    """The link of that name or alias."""
+    return csv_table.resolve(name, _link_index(), tuple(links()), "link")
+
+
+def model(name: str) -> Model:
+    """The model of that name or alias."""
+    return csv_table.resolve(name, _model_index(), tuple(models()), "model")
+
+
+def stack(name: str) -> Stack:
+    """The software stack of that name or alias."""
+    return csv_table.resolve(name, _stack_index(), tuple(stacks()), "stack")
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """Names of one kind: accelerators, links, models or stacks."""
+    tables = {"accelerators": accelerators, "links": links, "models": models, "stacks": stacks}
+    if kind not in tables:
+        raise ScenarioError(unknown("catalog table", kind, tables))
+    return tuple(tables[kind]())
