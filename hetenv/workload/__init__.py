@@ -1,8 +1,23 @@
 """Workloads: job classes, requests, arrivals. A workload config draws the REQUEST rows of one episode."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from hetenv.workload.context import WorkloadContext
 from hetenv.workload.job_class import AnalyticClass, FixedClass, JobClass, TableClass
 from hetenv.workload.synthetic import SyntheticWorkload
 from hetenv.workload.trace import TraceWorkload
 
-WorkloadConfig = SyntheticWorkload | TraceWorkload
+WorkloadConfig = Annotated[SyntheticWorkload | TraceWorkload, Field(discriminator="kind")]
+
+__all__ = [
+    "AnalyticClass",
+    "FixedClass",
+    "JobClass",
+    "SyntheticWorkload",
+    "TableClass",
+    "TraceWorkload",
+    "WorkloadConfig",
+    "WorkloadContext",
+]

@@ -15,7 +15,7 @@ class WorkloadContext:
     classes: Mapping[str, JobClass]
     """In index order: the i-th is `job_class` i of a request."""
     reference_rate: Callable[[int, int, int, int], float]
-    """(job_class, min_gpus, max_gpus, pool mask) -> work/s of the fastest legal configuration, 0 where there is none."""
+    """(job_class, min_gpus, max_gpus, pool mask) -> work/s of the fastest legal configuration, 0 where none."""
     cluster: Cluster
     horizon_s: float
     folder: Path | None

@@ -1,4 +1,4 @@
-"""Requests: one row per job, fixed before the episode. Truth and belief stand side by side; policies see only belief."""
+"""Requests: one row per job, fixed before the episode. Truth and belief stand side by side; policies see belief."""
 
 from enum import IntEnum
 

@@ -1,0 +1,22 @@
+"""Causes of events, one file each. A cause is a frozen config that draws rows of effects before the episode (`stream`).
+
+A new cause is one file with a config class (fields with units, `source_name`, `draw`) and its name in the line below.
+"""
+
+from typing import Annotated, Final, get_args
+
+from pydantic import Field
+
+from hetenv.events.failures import Failures
+from hetenv.events.renewables import Renewables
+from hetenv.events.stream import EventSource
+
+_AnyEvent = Failures | Renewables
+
+EVENT_TYPES: Final[tuple[type[EventSource], ...]] = get_args(_AnyEvent)
+"""Every cause; contract tests run over it."""
+
+EventConfig = Annotated[_AnyEvent, Field(discriminator="kind")]
+"""An entry of a scenario's `events`; `kind` picks the class."""
+
+__all__ = ["EVENT_TYPES", "EventConfig", "Failures", "Renewables"]

@@ -1,0 +1,87 @@
+"""Reads a CSV file as text columns: any line ends, byte order mark, gzip, stray blanks. Only importer of pandas."""
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hetenv.errors import TraceError
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """Cells of a CSV file as text."""
+
+    columns: tuple[str, ...]
+    cells: dict[str, list[str]]
+    """Column -> stripped cells, "" where missing."""
+    lines: NDArray[np.int64]
+    """[rows] line of each row in the file, the header being line 1."""
+    n_overlong: int
+    """Rows left out for having more filled cells than the header."""
+
+
+def read(path: Path, required: Sequence[str]) -> CsvFile:
+    """The columns of a file with a header line; blank lines are skipped.
+
+    Raises:
+        TraceError: unreadable, not text, no header, or a required column missing.
+    """
+    reader = csv.reader(io.StringIO(_text(path), newline=""))
+    try:
+        header = tuple(name.strip() for name in next(reader, []))
+        kept: list[list[str]] = []
+        lines: list[int] = []
+        n_overlong = 0
+        for record in reader:
+            cells = [cell.strip() for cell in record]
+            if not any(cells):
+                continue
+            if any(cells[len(header) :]):
+                n_overlong += 1
+                continue
+            kept.append((cells + [""] * len(header))[: len(header)])
+            lines.append(reader.line_num)
+    except csv.Error as error:
+        raise TraceError(f"{path} line {reader.line_num}: not CSV: {error}") from None
+    missing = [name for name in required if name not in header]
+    if missing:
+        raise TraceError(f"{path}: column {missing[0]!r} is missing (found: {', '.join(header) or 'an empty file'})")
+    by_column = zip(*kept) if kept else [() for _ in header]
+    cells_of = {name: list(cells) for name, cells in zip(header, by_column)}
+    return CsvFile(header, cells_of, np.array(lines, np.int64), n_overlong)
+
+
+def _text(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+        if content.startswith(GZIP_MAGIC):
+            content = gzip.decompress(content)
+        return content.decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error) as error:
+        raise TraceError(f"{path}: cannot be read: {error}") from None
+    except UnicodeDecodeError as error:
+        raise TraceError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from None
+
+
+def numbers(cells: Sequence[str]) -> NDArray[np.float64]:
+    """[rows] cells as numbers, NaN where they are none."""
+    import pandas as pd
+
+    return pd.to_numeric(pd.Series(list(cells), dtype=object), errors="coerce").to_numpy(np.float64)
+
+
+def instants(cells: Sequence[str]) -> NDArray[np.datetime64]:
+    """[rows] ISO 8601 cells as naive times, ms; NaT where they are none. A stated offset is taken off: UTC then."""
+    import pandas as pd
+
+    parsed = pd.to_datetime(pd.Series(list(cells), dtype=object), format="ISO8601", utc=True, errors="coerce")
+    return parsed.dt.tz_localize(None).to_numpy("datetime64[ms]")

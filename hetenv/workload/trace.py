@@ -1,0 +1,148 @@
+"""Trace workloads: an episode is one window of a recorded trace, time 0 at the window's start."""
+
+from datetime import date
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from hetenv.errors import ScenarioError, TraceError, unknown
+from hetenv.traces import Trace, resolve, trace_format
+from hetenv.units import DAY_S, HOUR_S
+from hetenv.workload.context import WorkloadContext
+from hetenv.workload.requests import NEVER
+from hetenv.workload.requests import requests as new_requests
+from hetenv.workload.synthetic import pool_mask
+
+Split = Literal["train", "validation", "test"]
+
+FIRST_VALIDATION_SEED: Final = 100_000
+FIRST_TRAIN_SEED: Final = 1_000_000
+"""Episode seeds below FIRST_VALIDATION_SEED read the test days, those from FIRST_TRAIN_SEED on the training days."""
+
+
+class Splits(BaseModel):
+    """Days of the trace (its own calendar) from which the windows of each split are taken; disjoint."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    train: tuple[date, ...] = Field(min_length=1)
+    validation: tuple[date, ...] = Field(min_length=1)
+    test: tuple[date, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _disjoint(self) -> "Splits":
+        days = [*self.train, *self.validation, *self.test]
+        doubled = sorted({day for day in days if days.count(day) > 1})
+        if doubled:
+            raise ValueError(f"day {doubled[0]} stands in two places; make train, validation and test disjoint")
+        return self
+
+
+def split_of(seed: int) -> Split:
+    """The split whose days an episode seed reads; matches the default seed ranges of a scenario."""
+    if seed >= FIRST_TRAIN_SEED:
+        return "train"
+    return "validation" if seed >= FIRST_VALIDATION_SEED else "test"
+
+
+class TraceWorkload(BaseModel):
+    """Rigid jobs with the trace's GPU counts and run times (on the class's fastest configuration of that size).
+
+    `window: seeded` takes `window_h` hours that begin at a multiple of `start_step_h` after midnight and lie within
+    consecutive days of the seed's split (see `split_of`; all days of the trace without `splits`). `window: all` takes
+    the whole trace, time 0 at its first submit. Jobs that were already running at a window's start are not included: a
+    window starts on an empty cluster. Of more than `max_jobs` jobs a random sample is kept, with its submit times.
+    Jobs longer than `max_duration_h` are cut to it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["trace"] = "trace"
+    format: str
+    path: str = Field(description="`shared:` and a path in the shared data folder, or a path in the scenario's folder")
+    job_class: str
+    window: Literal["seeded", "all"] = "seeded"
+    window_h: float = Field(default=24.0, gt=0.0, allow_inf_nan=False)
+    start_step_h: float = Field(default=1.0, gt=0.0, allow_inf_nan=False)
+    splits: Splits | None = None
+    max_jobs: int | None = Field(default=None, gt=0)
+    max_duration_h: float | None = Field(default=None, gt=0.0)
+    preemptible: bool = True
+
+    def draw(self, rng: np.random.Generator, context: WorkloadContext) -> NDArray[np.void]:
+        """REQUEST rows in job-id order; rows that fit nowhere are marked rejected.
+
+        Raises:
+            TraceError: the file cannot be found or read.
+            ScenarioError: an unknown class, or days that hold no window.
+        """
+        if self.job_class not in context.classes:
+            raise ScenarioError(f"workload.job_class: {unknown('job class', self.job_class, context.classes)}")
+        trace = self.load(context.folder)
+        start_s, length_s = self._window(trace, split_of(context.seed), rng)
+        first, last = np.searchsorted(trace.rows["submit_s"], [start_s, start_s + min(length_s, context.horizon_s)])
+        rows = trace.rows[first:last]
+        if self.max_jobs is not None and rows.size > self.max_jobs:
+            rows = rows[np.sort(rng.choice(rows.size, self.max_jobs, replace=False, shuffle=False))]
+        return self._requests(rows, start_s, context)
+
+    def load(self, folder: Path | None) -> Trace:
+        """The whole trace, read once per file and process."""
+        try:
+            path = resolve(self.path, folder)
+        except TraceError as error:
+            raise TraceError(f"workload.path: {error}") from None
+        return _load(self.format, path, path.stat().st_mtime_ns)
+
+    def _window(self, trace: Trace, split: Split, rng: np.random.Generator) -> tuple[float, float]:
+        """Start and length of the episode's window, s since the trace's origin."""
+        if self.window == "all":
+            return float(trace.rows["submit_s"][0]), np.inf
+        starts_s = self.starts_s(trace, split)
+        return float(starts_s[rng.integers(starts_s.size)]), self.window_h * HOUR_S
+
+    def starts_s(self, trace: Trace, split: Split) -> NDArray[np.float64]:
+        """All starts of windows of a split, s since the trace's origin."""
+        if self.splits is None:
+            days = np.array(trace.days, "datetime64[D]")
+        else:
+            days = np.sort(np.array(getattr(self.splits, split), "datetime64[D]"))
+            absent = [day for day in days if day not in trace.days]
+            if absent:
+                raise ScenarioError(f"workload.splits.{split}: the trace has no job on {absent[0]}")
+        number = (days - trace.origin.astype("datetime64[D]")).astype(np.int64)
+        found = [
+            np.arange(run[0] * DAY_S, (run[-1] + 1) * DAY_S - self.window_h * HOUR_S + 1e-6, self.start_step_h * HOUR_S)
+            for run in np.split(number, np.flatnonzero(np.diff(number) > 1) + 1)
+        ]
+        starts_s = np.concatenate(found)
+        if not starts_s.size:
+            raise ScenarioError(f"workload.splits.{split}: no run of days holds a window of {self.window_h} h")
+        return starts_s
+
+    def _requests(self, rows: NDArray[np.void], start_s: float, context: WorkloadContext) -> NDArray[np.void]:
+        job_class = list(context.classes).index(self.job_class)
+        config = context.classes[self.job_class]
+        pools = pool_mask(config.pools, f"classes.{self.job_class}", context)
+        longest_s = np.inf if self.max_duration_h is None else self.max_duration_h * HOUR_S
+        duration_s = np.minimum(rows["duration_s"], longest_s)
+        made = new_requests(rows.size)
+        made["submit_s"] = rows["submit_s"] - start_s
+        made["job_class"], made["pools"] = job_class, pools
+        made["min_gpus"] = made["max_gpus"] = rows["gpus"]
+        sizes, which = np.unique(rows["gpus"], return_inverse=True)
+        rates = np.array([context.reference_rate(job_class, int(size), int(size), pools) for size in sizes], np.float64)
+        made["work"] = duration_s * np.where(rates > 0, rates, 1.0)[which]
+        made["rejected"] = (rates <= 0)[which]
+        made["checkpoint_interval"] = NEVER if config.checkpoint_interval is None else config.checkpoint_interval
+        made["preemptible"] = self.preemptible
+        return made
+
+
+@lru_cache(maxsize=8)
+def _load(format: str, path: Path, modified_ns: int) -> Trace:
+    return trace_format(format).load(path)
