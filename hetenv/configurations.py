@@ -33,6 +33,8 @@ CONFIG = np.dtype(
         ("energy_per_work_j", "f8"),  # GPU energy, undisturbed
         ("save_s", "f8"),  # to write a checkpoint, charged at the next start
         ("load_s", "f8"),  # to read one
+        ("efficiency", "f4"),  # work per GPU second over the class's best, 0..1
+        ("advantage", "f4"),  # pool's speed for this class over the mean of its speeds for all, each over the class's best
         ("memory_margin", "f4"),  # free share of the GPU memory, 0..1 (1 where memory is not modelled)
         ("n_gpus", "i4"),  # in both pools together
         ("gpus_a", "i4"),
@@ -120,7 +122,21 @@ def compile_configurations(
         first += rows.size
         if first > MAX_ROWS:
             raise ScenarioError(f"{where}: more than {MAX_ROWS} configurations; list fewer gpu_counts or pools")
-    return Configurations(np.concatenate(tables), class_rows, tuple(classes), tuple(estimates))
+    table = np.concatenate(tables)
+    _fill_comparisons(table, class_rows, len(cluster.pool_names))
+    return Configurations(table, class_rows, tuple(classes), tuple(estimates))
+
+
+def _fill_comparisons(table: NDArray[np.void], classes: NDArray[np.void], n_pools: int) -> None:
+    """Write the columns that compare a row with others: efficiency and advantage."""
+    per_gpu = table["rate"] / table["n_gpus"]
+    best = np.zeros((classes.size, n_pools))
+    np.maximum.at(best, (table["job_class"], table["pool_a"]), per_gpu)
+    relative = best / best.max(axis=1, keepdims=True)
+    suited = relative > 0
+    mean = relative.sum(axis=0) / np.maximum(suited.sum(axis=0), 1)
+    table["efficiency"] = per_gpu / best.max(axis=1)[table["job_class"]]
+    table["advantage"] = relative[table["job_class"], table["pool_a"]] / mean[table["pool_a"]]
 
 
 def preference(rows: NDArray[np.void], work_weight: float, energy_weight: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -1,0 +1,192 @@
+"""The time loop: account up to the next instant, let happen what happens there, stop where a decision is due."""
+
+from hetenv.events.stream import Effect
+from hetenv.jit import kernel
+from hetenv.objective import Account
+from hetenv.sim.effects import apply_effect, come_up, end_job, submit
+from hetenv.sim.nodes import reschedule_node, settle_busy
+from hetenv.sim.running import begin_stepping, reschedule, settle, target_work
+from hetenv.sim.tables import DELTA, TOTAL, Facts, JobState, Rows, State, Status
+
+
+@kernel
+def advance(state: State, facts: Facts, b: int) -> None:
+    """Let time move to the next decision instant or to the end of the episode."""
+    clock, rules = state.clock[b], facts.rules[0]
+    while clock["status"] == Status.OPEN:
+        move_clock(state, facts, b, min(_next_instant(state, facts, b), rules["limit_s"]))
+        decides = happen(state, facts, b)
+        if _is_over(clock):
+            clock["status"] = Status.TERMINATED
+        elif clock["now"] >= rules["limit_s"]:
+            clock["status"] = Status.TRUNCATED
+        elif clock["now"] >= clock["forced_s"] or (decides and rules["round_s"] == 0.0):
+            begin_instant(state, facts, b)
+            return
+
+
+@kernel
+def _is_over(clock: Rows) -> bool:
+    return clock["n_queued"] + clock["n_running"] == 0 and clock["next_request"] >= clock["n_requests"]
+
+
+@kernel
+def begin_instant(state: State, facts: Facts, b: int) -> None:
+    """A decision instant: commands are counted afresh, and the next forced decision is set."""
+    clock, rules = state.clock[b], facts.rules[0]
+    clock["instant"] += 1
+    clock["commands_left"] = min(clock["n_queued"] + clock["n_running"], rules["max_commands"])
+    if rules["round_s"] > 0.0:
+        while clock["round"] * rules["round_s"] <= clock["now"]:
+            clock["round"] += 1
+        clock["forced_s"] = clock["round"] * rules["round_s"]
+    else:
+        clock["forced_s"] = clock["now"] + rules["max_interval_s"]
+
+
+@kernel
+def _next_instant(state: State, facts: Facts, b: int) -> float:
+    """Time of the next thing that is known to happen; inf if nothing is."""
+    clock, rules = state.clock[b], facts.rules[0]
+    world = clock["world"]
+    at = clock["forced_s"]
+    if clock["n_run_heap"] > 0:
+        at = min(at, state.runs[b, state.run_heap[b, 0]]["until"])
+    if clock["n_node_heap"] > 0:
+        at = min(at, state.nodes[b, state.node_heap[b, 0]]["until"])
+    if clock["next_wall"] < clock["n_wall"]:
+        at = min(at, facts.events[world, clock["next_wall"]]["at"])
+    if clock["next_request"] < clock["n_requests"]:
+        at = min(at, facts.requests[world, clock["next_request"]]["submit_s"])
+    if clock["now"] < rules["measure_from_s"]:
+        at = min(at, rules["measure_from_s"])
+    if clock["now"] < rules["measure_to_s"]:
+        at = min(at, rules["measure_to_s"])
+    return max(at, clock["now"])
+
+
+@kernel
+def move_clock(state: State, facts: Facts, b: int, to_s: float) -> None:
+    """Integrate every account over [now, to_s], then set now."""
+    clock, rules = state.clock[b], facts.rules[0]
+    seconds = to_s - clock["now"]
+    if seconds > 0.0:
+        rows = TOTAL + 1 if clock["is_measuring"] == 1 else DELTA + 1
+        for row in range(rows):
+            ledger = state.ledger[b, row]
+            ledger[Account.ELAPSED_S] += seconds
+            ledger[Account.JOB_S] += clock["weight_in_system"] * seconds
+            ledger[Account.QUEUED_JOB_S] += clock["weight_queued"] * seconds
+            ledger[Account.AVAILABLE_GPU_S] += clock["up_gpus"] * seconds
+            ledger[Account.HELD_GPU_S] += clock["held_gpus"] * seconds
+            ledger[Account.OVERHEAD_GPU_S] += clock["overhead_gpus"] * seconds
+            ledger[Account.PRODUCTIVE_GPU_S] += (clock["held_gpus"] - clock["overhead_gpus"]) * seconds
+            _account_sites(state, b, row, seconds)
+        clock["now"] = to_s
+    measuring = rules["measure_from_s"] <= clock["now"] < rules["measure_to_s"]
+    clock["is_measuring"] = 1 if measuring else 0
+
+
+@kernel
+def _account_sites(state: State, b: int, row: int, seconds: float) -> None:
+    """Energy, carbon and money of all sites over `seconds`."""
+    ledger = state.ledger[b, row]
+    for s in range(state.sites.shape[1]):
+        site = state.sites[b, s]
+        power_w = site["pue"] * site["it_w"]
+        renewable_w = min(power_w, site["renewable_w"])
+        grid_j = (power_w - renewable_w) * seconds
+        ledger[Account.ENERGY_J] += power_w * seconds
+        ledger[Account.RENEWABLE_J] += renewable_w * seconds
+        ledger[Account.CURTAILED_J] += (site["renewable_w"] - renewable_w) * seconds
+        ledger[Account.CARBON_KG] += grid_j * site["carbon_kg_per_j"]
+        ledger[Account.GRID_COST_USD] += grid_j * site["price_usd_per_j"]
+    for p in range(state.pools.shape[1]):
+        pool = state.pools[b, p]
+        ledger[Account.RENT_USD] += pool["held_gpus"] * pool["rent_usd_per_gpu_s"] * seconds
+
+
+@kernel
+def happen(state: State, facts: Facts, b: int) -> bool:
+    """Everything that is due now, in the documented order. Returns whether it calls for a decision."""
+    clock = state.clock[b]
+    world, now = clock["world"], clock["now"]
+    decides = False
+    while True:
+        if clock["n_run_heap"] > 0 and state.runs[b, state.run_heap[b, 0]]["until"] <= now:
+            decides = _run_instant(state, facts, b, state.run_heap[b, 0]) or decides
+        elif clock["n_node_heap"] > 0 and state.nodes[b, state.node_heap[b, 0]]["until"] <= now:
+            _node_instant(state, facts, b, state.node_heap[b, 0])
+            decides = True
+        elif _wall_is_due(state, facts, b, Effect.LINK_BANDWIDTH):
+            _wall_instant(state, facts, b)
+            decides = True
+        elif clock["next_request"] < clock["n_requests"] and (
+            facts.requests[world, clock["next_request"]]["submit_s"] <= now
+        ):
+            clock["next_request"] += 1
+            submit(state, facts, b, clock["next_request"] - 1)
+            decides = True
+        elif _wall_is_due(state, facts, b, Effect.SITE_PRICE):
+            _wall_instant(state, facts, b)
+            decides = True
+        else:
+            return decides
+
+
+@kernel
+def _wall_is_due(state: State, facts: Facts, b: int, last_effect: int) -> bool:
+    """Whether the next WALL row is due and its effect is at most `last_effect`."""
+    clock = state.clock[b]
+    if clock["next_wall"] >= clock["n_wall"]:
+        return False
+    row = facts.events[clock["world"], clock["next_wall"]]
+    return row["at"] <= clock["now"] and row["effect"] <= last_effect
+
+
+@kernel
+def _wall_instant(state: State, facts: Facts, b: int) -> None:
+    clock = state.clock[b]
+    row = facts.events[clock["world"], clock["next_wall"]]
+    clock["next_wall"] += 1
+    apply_effect(state, facts, b, row["effect"], row["target"], row["value"])
+
+
+@kernel
+def _run_instant(state: State, facts: Facts, b: int, run: int) -> bool:
+    """The end of an overhead, a work threshold, or completion. Returns whether it calls for a decision."""
+    clock, row = state.clock[b], state.runs[b, run]
+    job_id = row["order"]
+    settle(state, facts, b, run)
+    if row["is_stepping"] == 0:
+        begin_stepping(state, facts, b, run)
+        reschedule(state, facts, b, run)
+        return False
+    job, request = state.jobs[b, job_id], facts.requests[clock["world"], job_id]
+    target = target_work(state, facts, b, job_id)
+    if target >= request["work"]:
+        end_job(state, facts, b, job_id, JobState.FINISHED)
+        return True
+    event = facts.events[clock["world"], job["next_event"]]
+    job["next_event"] += 1
+    apply_effect(state, facts, b, event["effect"], event["target"], event["value"])
+    if job["run"] == run:
+        reschedule(state, facts, b, run)
+    return True
+
+
+@kernel
+def _node_instant(state: State, facts: Facts, b: int, node_index: int) -> None:
+    """A repair ends, or a hazard budget is used up."""
+    node = state.nodes[b, node_index]
+    if node["is_up"] == 0:
+        come_up(state, facts, b, node_index)
+        return
+    settle_busy(state, b, node_index)
+    event = facts.events[state.clock[b]["world"], node["next_event"]]
+    node["busy_s"] = event["at"]
+    node["next_event"] += 1
+    apply_effect(state, facts, b, event["effect"], event["target"], event["value"])
+    if node["is_up"] == 1:
+        reschedule_node(state, facts, b, node_index)
+

@@ -1,0 +1,141 @@
+"""Commands: what a policy may do, when it is legal, and what it does (docs/design.md, Commands)."""
+
+from enum import IntEnum
+
+from hetenv.jit import kernel
+from hetenv.objective import Account
+from hetenv.sim.placement import fits
+from hetenv.sim.queue import dequeue, enqueue
+from hetenv.sim.running import count, join, leave, occupy, settle, vacate
+from hetenv.sim.tables import NONE, Facts, JobState, Rows, State
+from hetenv.workload.requests import Elasticity
+
+
+class Command(IntEnum):
+    WAIT = 0
+    START = 1
+    """A queued job begins, or begins again, in a configuration."""
+    CHANGE = 2
+    """A running job moves to another configuration (resize, migrate, replan)."""
+    PREEMPT = 3
+    """A running job gives its GPUs up and queues."""
+
+
+@kernel
+def allows(request: Rows, config: Rows) -> bool:
+    """Whether a configuration is one of the request's at all: class, GPU range, pools."""
+    if config["job_class"] != request["job_class"]:
+        return False
+    if config["n_gpus"] < request["min_gpus"] or config["n_gpus"] > request["max_gpus"]:
+        return False
+    if (request["pools"] >> config["pool_a"]) & 1 == 0:
+        return False
+    return config["pool_b"] < 0 or (request["pools"] >> config["pool_b"]) & 1 == 1
+
+
+@kernel
+def is_legal(state: State, facts: Facts, b: int, command: int, job_id: int, config_id: int) -> bool:
+    """Whether a command may be given now."""
+    if command == Command.WAIT:
+        return True
+    if job_id < 0 or job_id >= state.clock[b]["n_requests"] or state.clock[b]["commands_left"] <= 0:
+        return False
+    job = state.jobs[b, job_id]
+    if job["instant"] == state.clock[b]["instant"]:
+        return False
+    request = facts.requests[state.clock[b]["world"], job_id]
+    if command == Command.PREEMPT:
+        return job["state"] == JobState.RUNNING and request["preemptible"] == 1
+    if config_id < 0 or config_id >= facts.configs.shape[0]:
+        return False
+    config = facts.configs[config_id]
+    if not allows(request, config):
+        return False
+    if command == Command.START:
+        return job["state"] == JobState.QUEUED and fits(state, b, request, config, NONE)
+    return _may_change(facts, job, request, config_id) and fits(state, b, request, config, job["run"])
+
+
+@kernel
+def _may_change(facts: Facts, job: Rows, request: Rows, config_id: int) -> bool:
+    if job["state"] != JobState.RUNNING or request["preemptible"] == 0 or job["config"] == config_id:
+        return False
+    if request["elasticity"] == Elasticity.MALLEABLE:
+        return True
+    return facts.configs[config_id]["n_gpus"] == facts.configs[job["config"]]["n_gpus"]
+
+
+@kernel
+def apply_command(state: State, facts: Facts, b: int, command: int, job_id: int, config_id: int) -> bool:
+    """Carry out a legal command, or count an illegal one; either uses up one of the instant's commands. Returns legality."""
+    clock = state.clock[b]
+    legal = is_legal(state, facts, b, command, job_id, config_id)
+    clock["commands_left"] -= 1
+    if not legal:
+        count(state, b, Account.N_ILLEGAL, 1.0)
+        return False
+    state.jobs[b, job_id]["instant"] = clock["instant"]
+    if command == Command.START:
+        _start(state, facts, b, job_id, config_id)
+    elif command == Command.CHANGE:
+        _change(state, facts, b, job_id, config_id)
+    else:
+        _preempt(state, facts, b, job_id)
+    return True
+
+
+@kernel
+def start_overhead_s(facts: Facts, job: Rows, config_id: int) -> float:
+    """Seconds that a job's GPUs are held before its first step in a configuration, were it put there now."""
+    config = facts.configs[config_id]
+    job_class = facts.classes[config["job_class"]]
+    if job["n_starts"] == 0:
+        return job_class["first_start_s"]
+    save_s = facts.configs[job["config"]]["save_s"] if job["config"] != NONE else 0.0
+    return job_class["restart_s"] + config["load_s"] + save_s
+
+
+@kernel
+def _start(state: State, facts: Facts, b: int, job_id: int, config_id: int) -> None:
+    job = state.jobs[b, job_id]
+    overhead_s = start_overhead_s(facts, job, config_id)
+    dequeue(state, facts, b, job_id)
+    job["state"] = JobState.RUNNING
+    if job["n_starts"] == 0:
+        job["first_start_s"] = state.clock[b]["now"]
+    job["n_starts"] += 1
+    count(state, b, Account.N_STARTED, 1.0)
+    run = join(state, b, job_id)
+    occupy(state, facts, b, run, config_id, overhead_s)
+
+
+@kernel
+def _save(state: State, facts: Facts, b: int, run: int) -> None:
+    """Leave voluntarily: all work becomes durable."""
+    settle(state, facts, b, run)
+    job = state.jobs[b, state.runs[b, run]["order"]]
+    job["durable"] = job["work"]
+    state.runs[b, run]["volatile_gpu_s"] = 0.0
+
+
+@kernel
+def _change(state: State, facts: Facts, b: int, job_id: int, config_id: int) -> None:
+    job = state.jobs[b, job_id]
+    run = job["run"]
+    _save(state, facts, b, run)
+    overhead_s = start_overhead_s(facts, job, config_id)
+    vacate(state, facts, b, run)
+    occupy(state, facts, b, run, config_id, overhead_s)
+    count(state, b, Account.N_RECONFIGURED, 1.0)
+
+
+@kernel
+def _preempt(state: State, facts: Facts, b: int, job_id: int) -> None:
+    job = state.jobs[b, job_id]
+    run = job["run"]
+    _save(state, facts, b, run)
+    vacate(state, facts, b, run)
+    leave(state, b, run)
+    job["n_preempted"] += 1
+    count(state, b, Account.N_PREEMPTED, 1.0)
+    enqueue(state, facts, b, job_id)

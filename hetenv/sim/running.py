@@ -1,0 +1,193 @@
+"""Jobs while they hold GPUs: speed, exact progress, the next own instant; joining and leaving the running list."""
+
+import numpy as np
+
+from hetenv.jit import kernel
+from hetenv.objective import Account
+from hetenv.sim import heap
+from hetenv.sim.placement import give_back, place
+from hetenv.sim.tables import DELTA, NONE, TOTAL, Facts, Rows, State
+from hetenv.units import POWER_QUANTUM_W
+
+CHECKPOINT_TOLERANCE = 1e-9
+"""Share of a checkpoint interval within which a multiple counts as reached, so that rounding does not decide."""
+
+
+@kernel
+def count(state: State, b: int, account: int, amount: float) -> None:
+    """Add to an account that grows at instants."""
+    state.ledger[b, DELTA, account] += amount
+    if state.clock[b]["is_measuring"] == 1:
+        state.ledger[b, TOTAL, account] += amount
+
+
+@kernel
+def rate_of(state: State, facts: Facts, b: int, run: int) -> float:
+    """Work/s of a slot under the present node speeds and link factors (docs/design.md, Speed)."""
+    config = facts.configs[state.jobs[b, state.runs[b, run]["order"]]["config"]]
+    speed = np.inf
+    alloc = state.runs[b, run]["alloc"]
+    while alloc != NONE:
+        speed = min(speed, state.nodes[b, state.allocs[b, alloc]["node"]]["speed"])
+        alloc = state.allocs[b, alloc]["next_of_run"]
+    pool = state.pools[b, config["pool_a"]]
+    intra, inter = pool["intra_factor"], pool["inter_factor"]
+    if config["pool_b"] >= 0:
+        other = state.pools[b, config["pool_b"]]
+        intra, inter = min(intra, other["intra_factor"]), min(inter, other["inter_factor"])
+    rate = config["rate"]
+    if speed != 1.0 or intra != 1.0 or inter != 1.0:
+        step_s = config["compute_s"] * (1.0 + config["straggler_share"] * (1.0 / speed - 1.0))
+        step_s += max(0.0, config["intra_s"] / intra - config["intra_hideable_s"])
+        step_s += max(0.0, config["inter_s"] / inter - config["inter_hideable_s"])
+        rate = config["work_per_step"] / step_s
+    return rate * config["spread_penalty"] if state.runs[b, run]["is_spread"] == 1 else rate
+
+
+@kernel
+def target_work(state: State, facts: Facts, b: int, job_id: int) -> float:
+    """Work at which the job's next threshold or its completion lies."""
+    world = state.clock[b]["world"]
+    request, job = facts.requests[world, job_id], state.jobs[b, job_id]
+    if job["next_event"] < request["last_event"]:
+        return min(facts.events[world, job["next_event"]]["at"], request["work"])
+    return request["work"]
+
+
+@kernel
+def settle(state: State, facts: Facts, b: int, run: int) -> None:
+    """Bring a slot's work, durable work and attained service up to now."""
+    now = state.clock[b]["now"]
+    row = state.runs[b, run]
+    job = state.jobs[b, row["order"]]
+    seconds = now - row["since"]
+    row["since"] = now
+    if seconds <= 0.0:
+        return
+    request = facts.requests[state.clock[b]["world"], row["order"]]
+    n_gpus = facts.configs[job["config"]]["n_gpus"]
+    job["held_gpu_s"] += seconds * n_gpus
+    if row["is_stepping"] == 0:
+        return
+    target = target_work(state, facts, b, row["order"])
+    work = job["work"] + row["rate"] * seconds
+    if now >= row["until"] or work > target:
+        work = target
+    job["work"] = work
+    interval = request["checkpoint_interval"]
+    saved = 0.0
+    if interval < np.inf:
+        saved = min(work, np.floor(work / interval + CHECKPOINT_TOLERANCE) * interval)
+    if saved > job["durable"]:
+        job["durable"] = saved
+        row["volatile_gpu_s"] = n_gpus * (work - saved) / row["rate"]
+    else:
+        row["volatile_gpu_s"] += n_gpus * seconds
+
+
+@kernel
+def reschedule(state: State, facts: Facts, b: int, run: int) -> None:
+    """Set the slot's next own instant from its settled work, and its place in the heap."""
+    clock, row = state.clock[b], state.runs[b, run]
+    if row["is_stepping"] == 0:
+        row["until"] = row["ready_s"]
+    else:
+        row["rate"] = rate_of(state, facts, b, run)
+        left = target_work(state, facts, b, row["order"]) - state.jobs[b, row["order"]]["work"]
+        row["until"] = clock["now"] + max(0.0, left) / row["rate"]
+    if row["heap"] == NONE:
+        clock["n_run_heap"] = heap.push(state.run_heap[b], state.runs[b], clock["n_run_heap"], run)
+    else:
+        heap.reorder(state.run_heap[b], state.runs[b], clock["n_run_heap"], run)
+
+
+@kernel
+def begin_stepping(state: State, facts: Facts, b: int, run: int) -> None:
+    """End of the overhead: the GPUs draw the configuration's power from now on."""
+    config = facts.configs[state.jobs[b, state.runs[b, run]["order"]]["config"]]
+    state.clock[b]["overhead_gpus"] -= config["n_gpus"]
+    state.runs[b, run]["is_stepping"] = 1
+    _draw(state, b, config, 1.0)
+
+
+@kernel
+def _draw(state: State, b: int, config: Rows, sign: float) -> None:
+    """Put the stepping power of a configuration in place of its GPUs' idle power (sign 1), or take it back (-1)."""
+    part_a = config["power_w"]
+    if config["pool_b"] >= 0:
+        part_a = np.round(part_a * config["gpus_a"] / config["n_gpus"] / POWER_QUANTUM_W) * POWER_QUANTUM_W
+        pool = state.pools[b, config["pool_b"]]
+        watts = sign * (config["power_w"] - part_a - config["gpus_b"] * pool["idle_w"])
+        pool["power_w"] += watts
+        state.sites[b, pool["site"]]["it_w"] += watts
+    pool = state.pools[b, config["pool_a"]]
+    watts = sign * (part_a - config["gpus_a"] * pool["idle_w"])
+    pool["power_w"] += watts
+    state.sites[b, pool["site"]]["it_w"] += watts
+
+
+@kernel
+def occupy(state: State, facts: Facts, b: int, run: int, config_id: int, overhead_s: float) -> None:
+    """Place a slot's job in a configuration (its GPUs are free before) and begin its overhead."""
+    clock, row = state.clock[b], state.runs[b, run]
+    request = facts.requests[clock["world"], row["order"]]
+    config = facts.configs[config_id]
+    state.jobs[b, row["order"]]["config"] = config_id
+    place(state, facts, b, request, config, run)
+    row["since"], row["ready_s"] = clock["now"], clock["now"] + overhead_s
+    row["is_stepping"] = 0
+    clock["overhead_gpus"] += config["n_gpus"]
+    if overhead_s <= 0.0:
+        begin_stepping(state, facts, b, run)
+    reschedule(state, facts, b, run)
+
+
+@kernel
+def vacate(state: State, facts: Facts, b: int, run: int) -> None:
+    """Free a settled slot's GPUs; the slot stays the job's."""
+    row = state.runs[b, run]
+    job_id = row["order"]
+    config = facts.configs[state.jobs[b, job_id]["config"]]
+    if row["is_stepping"] == 1:
+        _draw(state, b, config, -1.0)
+    else:
+        state.clock[b]["overhead_gpus"] -= config["n_gpus"]
+    give_back(state, facts, b, facts.requests[state.clock[b]["world"], job_id], run)
+
+
+@kernel
+def join(state: State, b: int, job_id: int) -> int:
+    """A slot for a job, at the end of the running list."""
+    clock = state.clock[b]
+    run = clock["free_run"]
+    row = state.runs[b, run]
+    clock["free_run"] = row["next"]
+    row["order"], row["heap"], row["alloc"], row["volatile_gpu_s"] = job_id, NONE, NONE, 0.0
+    row["previous"], row["next"] = clock["last_run"], NONE
+    if clock["last_run"] == NONE:
+        clock["first_run"] = run
+    else:
+        state.runs[b, clock["last_run"]]["next"] = run
+    clock["last_run"] = run
+    clock["n_running"] += 1
+    state.jobs[b, job_id]["run"] = run
+    return run
+
+
+@kernel
+def leave(state: State, b: int, run: int) -> None:
+    """Give the slot back; the job is no longer running."""
+    clock, row = state.clock[b], state.runs[b, run]
+    clock["n_run_heap"] = heap.remove(state.run_heap[b], state.runs[b], clock["n_run_heap"], run)
+    if row["previous"] == NONE:
+        clock["first_run"] = row["next"]
+    else:
+        state.runs[b, row["previous"]]["next"] = row["next"]
+    if row["next"] == NONE:
+        clock["last_run"] = row["previous"]
+    else:
+        state.runs[b, row["next"]]["previous"] = row["previous"]
+    row["next"] = clock["free_run"]
+    clock["free_run"] = run
+    clock["n_running"] -= 1
+    state.jobs[b, row["order"]]["run"] = NONE

@@ -1,0 +1,154 @@
+"""The Python face of the simulator: a batch of episodes of one scenario, driven by commands."""
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+
+from hetenv.errors import CommandError
+from hetenv.scenario import Compiled, WarmStart, World
+from hetenv.sim import step
+from hetenv.sim.bitset import insert, n_words, summary_words
+from hetenv.sim.commands import Command, is_legal
+from hetenv.sim.initial import empty_facts, initial_state
+from hetenv.sim.invariants import check
+from hetenv.sim.tables import JobState, State, Status
+
+GROWTH = 1.25
+"""Spare room for requests and events, so that worlds of unlike size seldom move the tables."""
+
+
+class Simulator:
+    """B simulations of one compiled scenario. `state` holds all that changes; everything else is fixed or shared.
+
+    Attributes:
+        state: tables [B, ...] (`hetenv.sim.tables`); read them freely, change them through commands only.
+        facts: the worlds' tables; row b belongs to simulation b.
+    """
+
+    def __init__(self, compiled: Compiled, n_envs: int = 1) -> None:
+        if n_envs < 1:
+            raise ValueError(f"n_envs: must be at least 1 (got {n_envs})")
+        self.compiled = compiled
+        self.n_envs = n_envs
+        self._empty = initial_state(compiled, 1)
+        self.state = _repeated(self._empty, n_envs)
+        self.facts = empty_facts(compiled, n_envs, 1, 1)
+        self.state.clock["status"] = Status.TERMINATED
+
+    def reset(self, world: World, b: int = 0) -> None:
+        """Begin an episode of `world` in simulation b and bring it to its first decision."""
+        self._make_room(world)
+        for table, empty in zip(self.state, self._empty):
+            table[b] = empty[0]
+        n, events = world.requests.size, world.events.size
+        self.facts.requests[b, :n], self.facts.events[b, :events] = world.requests, world.events
+        self.facts.ranks[b, :, :n] = world.ranks
+        np.put_along_axis(self.facts.ranked[b], world.ranks, np.arange(n, dtype=np.int32)[None], axis=1)
+        self.facts.node_event[b] = world.node_event
+        clock = self.state.clock[b]
+        clock["world"], clock["n_requests"], clock["n_wall"] = b, n, world.n_wall_events
+        step.open_episode(self.state, self.facts, b)
+        start = self.compiled.scenario.start
+        if isinstance(start, WarmStart):
+            step.warm_up(self.state, self.facts, b, start.until_s)
+
+    def give(self, command: Command, job: int = -1, config: int = -1, b: int = 0) -> bool:
+        """Give one command; False if it was illegal (it then changed nothing but is counted).
+
+        Raises:
+            CommandError: the episode is over, or no such command.
+        """
+        status = self.state.clock[b]["status"]
+        if status != Status.OPEN:
+            raise CommandError(f"simulation {b} is {Status(status).name.lower()}; call reset before giving commands")
+        return bool(step.give(self.state, self.facts, b, Command(command), job, config))
+
+    def wait(self, b: int = 0) -> None:
+        """Let time move to the next decision."""
+        self.give(Command.WAIT, b=b)
+
+    def is_legal(self, command: Command, job: int = -1, config: int = -1, b: int = 0) -> bool:
+        """Whether `give` would carry the command out."""
+        return bool(is_legal(self.state, self.facts, b, Command(command), job, config))
+
+    def status(self, b: int = 0) -> Status:
+        """Whether simulation b is open, terminated or truncated."""
+        return Status(self.state.clock[b]["status"])
+
+    def now(self, b: int = 0) -> float:
+        """Seconds since the scenario's start."""
+        return float(self.state.clock[b]["now"])
+
+    def snapshot(self, b: int | None = None) -> State:
+        """A copy of the state of one simulation ([1, ...]) or of all."""
+        rows = slice(None) if b is None else slice(b, b + 1)
+        return State(*(table[rows].copy() for table in self.state))
+
+    def restore(self, snapshot: State, b: int | None = None) -> None:
+        """Put a snapshot back, or the snapshot of one simulation into simulation b (which then follows the same world)."""
+        if snapshot.jobs.shape[1] != self.state.jobs.shape[1]:
+            raise CommandError(
+                f"snapshot has room for {snapshot.jobs.shape[1]} requests, the simulator for {self.state.jobs.shape[1]};"
+                " restore snapshots of this simulator, taken since its last reset"
+            )
+        rows = slice(None) if b is None else slice(b, b + 1)
+        for table, saved in zip(self.state, snapshot):
+            table[rows] = saved
+
+    def check_invariants(self, bs: Sequence[int] | None = None) -> None:
+        """Raise AssertionError naming the first broken invariant (debugging and tests)."""
+        for b in range(self.n_envs) if bs is None else bs:
+            check(self.state, self.facts, b)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy.state = self.snapshot()
+        changing = {name: getattr(self.facts, name).copy() for name in ("requests", "events", "ranks", "ranked", "node_event")}
+        copy.facts = self.facts._replace(**changing)
+        memo[id(self)] = copy
+        return copy
+
+    def _make_room(self, world: World) -> None:
+        """Enlarge the tables where a world needs more rows than there are; open episodes go on unchanged."""
+        n, events = self.state.jobs.shape[1], self.facts.events.shape[1]
+        if world.requests.size <= n and world.events.size <= events:
+            return
+        n = max(n, int(world.requests.size * GROWTH) + 1) if world.requests.size > n else n
+        events = max(events, int(world.events.size * GROWTH) + 1) if world.events.size > events else events
+        self._empty = initial_state(self.compiled, n)
+        state, facts = _repeated(self._empty, self.n_envs), empty_facts(self.compiled, self.n_envs, n, events)
+        for name in ("requests", "events", "ranks", "ranked", "node_event"):
+            _copy_into(getattr(facts, name), getattr(self.facts, name))
+        for name, table in state._asdict().items():
+            if name != "queue_bits":
+                _copy_into(table, getattr(self.state, name))
+        _extend_free_runs(state, self.state.runs.shape[1])
+        self.state, self.facts = state, facts
+        self._rebuild_queues()
+
+    def _rebuild_queues(self) -> None:
+        n = self.state.jobs.shape[1]
+        assert self.state.queue_bits.shape[2] == n_words(n)
+        for b, job in zip(*np.nonzero(self.state.jobs["state"] == JobState.QUEUED)):
+            for order, words in enumerate(self.state.queue_bits[b]):
+                insert(words, 0, summary_words(n), int(self.facts.ranks[self.state.clock[b]["world"], order, job]))
+
+
+def _repeated(state: State, n: int) -> State:
+    return State(*(np.repeat(table, n, axis=0) for table in state))
+
+
+def _copy_into(target: np.ndarray, source: np.ndarray) -> None:
+    target[tuple(slice(0, size) for size in source.shape)] = source
+
+
+def _extend_free_runs(state: State, n_old: int) -> None:
+    """Put the running slots beyond the old table at the head of each free list."""
+    n_new = state.runs.shape[1]
+    if n_new == n_old:
+        return
+    for b in range(state.clock.shape[0]):
+        state.runs["next"][b, n_new - 1] = state.clock["free_run"][b]
+        state.clock["free_run"][b] = n_old

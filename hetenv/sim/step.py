@@ -1,0 +1,79 @@
+"""The compiled entries of the simulator: open an episode, give one command, let time move, run the warm-up."""
+
+from hetenv.jit import kernel
+from hetenv.sim.advance import advance, begin_instant, happen
+from hetenv.sim.commands import Command, apply_command, is_legal
+from hetenv.sim.queue import next_queued
+from hetenv.sim.tables import DELTA, NONE, Facts, State, Status
+
+
+@kernel
+def open_episode(state: State, facts: Facts, b: int) -> None:
+    """Bring a row that holds the initial tables to its first decision at time 0."""
+    clock, rules = state.clock[b], facts.rules[0]
+    world = clock["world"]
+    for j in range(clock["n_requests"]):
+        state.jobs[b, j]["next_event"] = facts.requests[world, j]["first_event"]
+    for n in range(state.nodes.shape[1]):
+        state.nodes[b, n]["next_event"] = facts.node_event[world, n]
+    clock["is_measuring"] = 1 if rules["measure_from_s"] <= 0.0 else 0
+    happen(state, facts, b)
+    begin_instant(state, facts, b)
+    close_if_over(state, b)
+
+
+@kernel
+def close_if_over(state: State, b: int) -> None:
+    """Terminate an episode in which no job is left."""
+    clock = state.clock[b]
+    if clock["n_queued"] + clock["n_running"] == 0 and clock["next_request"] >= clock["n_requests"]:
+        clock["status"] = Status.TERMINATED
+
+
+@kernel
+def clear_delta(state: State, b: int) -> None:
+    """Begin a new ledger row for the coming step."""
+    for account in range(state.ledger.shape[2]):
+        state.ledger[b, DELTA, account] = 0.0
+
+
+@kernel
+def give(state: State, facts: Facts, b: int, command: int, job_id: int, config_id: int) -> bool:
+    """One command and what follows at once from it; time moves on `wait` or when the instant's commands are used up."""
+    clock = state.clock[b]
+    if clock["status"] != Status.OPEN:
+        return False
+    legal = True
+    if command != Command.WAIT:
+        legal = apply_command(state, facts, b, command, job_id, config_id)
+        happen(state, facts, b)
+        close_if_over(state, b)
+    if clock["status"] == Status.OPEN and (command == Command.WAIT or clock["commands_left"] <= 0):
+        advance(state, facts, b)
+    return legal
+
+
+@kernel
+def start_first_fit(state: State, facts: Facts, b: int) -> bool:
+    """Start the first queued job, in order of submit, that has a legal configuration, in its first such; False if none."""
+    clock = state.clock[b]
+    place = next_queued(state, facts, b, 0, 0)
+    while place != NONE:
+        job_id = facts.ranked[clock["world"], 0, place]
+        job_class = facts.classes[facts.requests[clock["world"], job_id]["job_class"]]
+        for config_id in range(job_class["first_config"], job_class["last_config"]):
+            if is_legal(state, facts, b, Command.START, job_id, config_id):
+                give(state, facts, b, Command.START, job_id, config_id)
+                return True
+        place = next_queued(state, facts, b, 0, place + 1)
+    return False
+
+
+@kernel
+def warm_up(state: State, facts: Facts, b: int, until_s: float) -> None:
+    """Run first-fit FIFO until the first decision instant at or after `until_s`."""
+    clock = state.clock[b]
+    while clock["status"] == Status.OPEN and clock["now"] < until_s:
+        if not start_first_fit(state, facts, b):
+            give(state, facts, b, Command.WAIT, NONE, NONE)
+    clear_delta(state, b)
