@@ -1,0 +1,491 @@
+"""The simulator's rules (docs/design.md) in plain Python: slow, obvious, the truth that tests the kernels.
+
+Nothing here comes from `hetenv.sim`. Every question is answered by a scan over all jobs and nodes; stored are only each
+job's rate and each job's and node's next instant, fixed when the rate is, so that rounding cannot move it later.
+"""
+
+from dataclasses import dataclass, field
+from math import ceil, floor, inf, isfinite
+from types import SimpleNamespace as Row
+
+import numpy as np
+
+from hetenv.configurations import NO_POOL
+from hetenv.events.stream import CAPACITY_EFFECTS, SIGNAL_EFFECTS, Effect, EventClock
+from hetenv.objective import N_ACCOUNTS, Account
+from hetenv.scenario import Compiled, RoundClockConfig, World
+from hetenv.units import quantise_power
+from hetenv.workload.requests import Elasticity
+
+FUTURE, QUEUED, RUNNING = "FUTURE", "QUEUED", "RUNNING"
+FINISHED, CRASHED, CANCELLED, REJECTED = "FINISHED", "CRASHED", "CANCELLED", "REJECTED"
+LIVE = (QUEUED, RUNNING)
+
+
+@dataclass
+class Job:
+    """A request and what has become of it."""
+
+    id: int
+    request: Row
+    thresholds: list[Row] = field(default_factory=list)  # JOB_WORK rows below the total that have not fired
+    state: str = FUTURE
+    config: int = -1  # CONFIG row while running, else -1
+    allocation: dict[int, int] = field(default_factory=dict)  # node -> GPUs
+    in_overhead: bool = False
+    rate: float = 0.0  # work/s while stepping
+    due_s: float = inf  # its next own instant: the overhead's end, a threshold or completion
+    work: float = 0.0
+    durable: float = 0.0
+    at_risk_gpu_s: float = 0.0  # productive since the last durable point
+    pending_s: float = 0.0  # save_s of the configuration left, until the next start
+    cancel_at_submit: bool = False
+    commanded: bool = False  # had a legal command at this instant
+    first_start_s: float = inf
+    end_s: float = inf
+    n_starts: int = 0
+    n_reconfigurations: int = 0
+    n_preempts: int = 0
+    n_evictions: int = 0
+
+    @property
+    def is_stepping(self) -> bool:
+        return self.state == RUNNING and not self.in_overhead
+
+    @property
+    def goal(self) -> float:
+        """Work at its next threshold, or at completion."""
+        return self.thresholds[0].at if self.thresholds else self.request.work
+
+
+@dataclass
+class Node:
+    """A node. What no job holds is free here even while the node is down."""
+
+    id: int
+    pool: Row
+    free_gpus: int
+    free_cpus: int  # 0 where the pool does not account them; so too host memory
+    free_mbytes: int
+    hazards: list[Row] = field(default_factory=list)  # NODE_BUSY rows that have not fired
+    up: bool = True
+    speed: float = 1.0
+    busy_s: float = 0.0
+    repair_s: float = inf
+    hazard_s: float = inf  # the next hazard's time, should the node stay as busy as it is
+
+    @property
+    def is_busy(self) -> bool:
+        return self.up and self.free_gpus < self.pool.gpus
+
+
+class Oracle:
+    """One episode. `apply` commands until `done`; time moves by `wait` or when an instant's commands are used up."""
+
+    def __init__(self, compiled: Compiled, world: World, measure: bool = False) -> None:
+        self.scenario, cluster = compiled.scenario, compiled.cluster
+        self.configs = plain(compiled.configurations.table)
+        self.classes = plain(compiled.configurations.classes)
+        for config in self.configs:
+            parts = ((config.pool_a, config.gpus_a), (config.pool_b, config.gpus_b))
+            config.gpus_in = {pool: gpus for pool, gpus in parts if pool != NO_POOL}
+        sites = zip(cluster.pue.tolist(), cluster.site_start.tolist())
+        self.sites = [Row(pue=pue, signals=signals) for pue, signals in sites]
+        self.pools = [
+            Row(
+                site=int(cluster.pool_site[pool]),
+                gpus=int(cluster.gpus_per_node[pool]),
+                cpus=int(cluster.cpus_per_node[pool]),
+                mbytes=int(cluster.host_mbytes_per_node[pool]),
+                idle_w=float(cluster.idle_w[pool]),
+                overhead_w=float(cluster.overhead_w[pool]),
+                rent_usd_per_gpu_s=float(cluster.rent_usd_per_gpu_s[pool]),
+                factors=[1.0, 1.0],
+            )
+            for pool in range(len(cluster.pool_names))
+        ]
+        clocks = world.events["clock"]
+        self.wall = plain(world.events[clocks == EventClock.WALL])
+        self.jobs = [Job(id, request) for id, request in enumerate(plain(world.requests))]
+        for row in plain(world.events[clocks == EventClock.JOB_WORK]):
+            job = self.jobs[row.target]
+            job.thresholds.extend([row] if row.at < job.request.work else [])
+        pools = [self.pools[pool] for pool in cluster.node_pool]
+        self.nodes = [Node(id, pool, pool.gpus, pool.cpus, pool.mbytes) for id, pool in enumerate(pools)]
+        for row in plain(world.events[clocks == EventClock.NODE_BUSY]):
+            self.nodes[row.target].hazards.append(row)
+        self.accounts = [0.0] * N_ACCOUNTS
+        window = self.scenario.measure
+        self.edges_s = [window.from_s, inf if window.to_s is None else window.to_s] if measure else []
+        self.at_edge = [list(self.accounts) for edge_s in self.edges_s if edge_s == 0.0]
+        self.now = 0.0
+        self.done: str | None = None
+        self._settle()
+        self._open_decision()
+        self._end_if_over()
+
+    @property
+    def measured(self) -> list[float]:
+        """The accounts of the measure window: instants at its first time are in, those at its last are not."""
+        first, last = (*self.at_edge, self.accounts, self.accounts)[:2]
+        return [b - a for a, b in zip(first, last)]
+
+    # Commands
+
+    def legal_commands(self) -> list[tuple]:
+        """All legal commands but `wait`."""
+        kinds = {job.id: "start" if job.state == QUEUED else "change" for job in self._in(*LIVE)}
+        found = [(kind, job, config) for job, kind in kinds.items() for config in range(len(self.configs))]
+        return [command for command in [*found, *(("preempt", job) for job in kinds)] if self.is_legal(*command)]
+
+    def is_legal(self, kind: str, job: int = -1, config: int = -1) -> bool:
+        """Whether a command would be obeyed now."""
+        if kind == "wait":
+            return True
+        if self.done or not 0 <= job < len(self.jobs) or self.jobs[job].commanded:
+            return False
+        it = self.jobs[job]
+        if it.state != (QUEUED if kind == "start" else RUNNING) or (kind != "start" and not it.request.preemptible):
+            return False
+        if kind == "preempt":
+            return True
+        if not 0 <= config < len(self.configs) or config == it.config:
+            return False
+        row, request = self.configs[config], it.request
+        resized = kind == "change" and row.n_gpus != self.configs[it.config].n_gpus
+        return (
+            row.job_class == request.job_class
+            and request.min_gpus <= row.n_gpus <= request.max_gpus
+            and all(request.pools >> pool & 1 for pool in row.gpus_in)
+            and not (resized and request.elasticity != Elasticity.MALLEABLE)
+            and self._place(it, row) is not None
+        )
+
+    def apply(self, kind: str, job: int = -1, config: int = -1) -> bool:
+        """Take one of `start`, `change`, `preempt`, `wait`; whether it was legal."""
+        if self.done:
+            raise RuntimeError(f"the episode has {self.done}")
+        if kind == "wait":
+            self._move()
+            return True
+        legal = self.is_legal(kind, job, config)
+        if legal:
+            self._obey(kind, self.jobs[job], config)
+            self._settle()
+        else:
+            self.accounts[Account.N_ILLEGAL] += 1
+        self.commands_left -= 1
+        if not self._end_if_over() and self.commands_left <= 0:
+            self._move()
+        return legal
+
+    def _obey(self, kind: str, job: Job, config: int) -> None:
+        job.commanded = True
+        if kind != "start":
+            job.durable, job.at_risk_gpu_s = job.work, 0.0
+            job.pending_s = self.configs[job.config].save_s
+            self._release(job)
+        if kind == "start":
+            job.first_start_s = min(job.first_start_s, self.now)
+            job.n_starts += 1
+            self.accounts[Account.N_STARTED] += 1
+        elif kind == "change":
+            job.n_reconfigurations += 1
+            self.accounts[Account.N_RECONFIGURED] += 1
+        else:
+            job.n_preempts += 1
+            self.accounts[Account.N_PREEMPTED] += 1
+            job.state = QUEUED
+            return
+        job_class, is_first = self.classes[job.request.job_class], kind == "start" and job.n_starts == 1
+        restart_s = job_class.restart_s + self.configs[config].load_s + job.pending_s
+        job.due_s = self.now + (job_class.first_start_s if is_first else restart_s)
+        job.pending_s = 0.0
+        job.allocation = self._place(job, self.configs[config])
+        job.state, job.config, job.in_overhead = RUNNING, config, True
+        self._hold(job, +1)
+
+    # Placement
+
+    def _place(self, job: Job, config: Row) -> dict[int, int] | None:
+        """Node -> GPUs of a configuration, the job's own GPUs counted as free; None where they cannot be placed now."""
+        allocation: dict[int, int] = {}
+        for pool, n_gpus in config.gpus_in.items():
+            free = {node.id: self._usable_gpus(node, job) for node in self.nodes if node.pool is self.pools[pool]}
+            taken = footprint(free, n_gpus, self.pools[pool].gpus)
+            if taken is None and config.any_nodes:
+                taken = scattered(free, n_gpus)
+            if taken is None:
+                return None
+            allocation |= taken
+        return allocation
+
+    def _usable_gpus(self, node: Node, job: Job) -> int:
+        """Free GPUs of a node for this job, as far as the CPUs and host memory that go with them reach."""
+        own, request = job.allocation.get(node.id, 0), job.request
+        usable = node.free_gpus + own if node.up else 0
+        if node.pool.cpus and request.cpus_per_gpu:
+            usable = min(usable, node.free_cpus // request.cpus_per_gpu + own)
+        if node.pool.mbytes and request.host_mbytes_per_gpu:
+            usable = min(usable, node.free_mbytes // request.host_mbytes_per_gpu + own)
+        return usable
+
+    def _hold(self, job: Job, sign: int) -> None:
+        """Take (+1) or give back (-1) what the job's allocation names."""
+        for node, gpus in ((self.nodes[id], sign * gpus) for id, gpus in job.allocation.items()):
+            node.free_gpus -= gpus
+            node.free_cpus -= gpus * job.request.cpus_per_gpu if node.pool.cpus else 0
+            node.free_mbytes -= gpus * job.request.host_mbytes_per_gpu if node.pool.mbytes else 0
+            self._watch(node)
+
+    def _release(self, job: Job) -> None:
+        self._hold(job, -1)
+        job.config, job.allocation, job.in_overhead, job.rate, job.due_s = -1, {}, False, 0.0, inf
+
+    # Time
+
+    def _move(self) -> None:
+        """To the next decision instant, or to the end."""
+        while not self.done:
+            self._integrate(min(self._next_instant_s(), self._next_timer_s(), self.scenario.limit_s))
+            is_decision = self.now >= self._next_timer_s()
+            self._settle()
+            is_decision |= self.something_happened and not isinstance(self.scenario.clock, RoundClockConfig)
+            if not self._end_if_over() and is_decision:
+                self._open_decision()
+                return
+
+    def _end_if_over(self) -> bool:
+        if not self._in(FUTURE, *LIVE):
+            self.done = "terminated"
+        elif self.now >= self.scenario.limit_s:
+            self.done = "truncated"
+        return self.done is not None
+
+    def _open_decision(self) -> None:
+        self.last_decision_s = self.now
+        self.commands_left = min(len(self._in(*LIVE)), self.scenario.candidates.max_commands_per_instant)
+        for job in self.jobs:
+            job.commanded = False
+
+    def _next_timer_s(self) -> float:
+        """The next decision that the clock itself asks for."""
+        clock = self.scenario.clock
+        if isinstance(clock, RoundClockConfig):
+            return (round(self.last_decision_s / clock.round_s) + 1) * clock.round_s
+        return self.last_decision_s + (inf if clock.max_interval_s is None else clock.max_interval_s)
+
+    def _next_instant_s(self) -> float:
+        times = [job.due_s for job in self.jobs] + [job.request.submit_s for job in self._in(FUTURE)]
+        times += [min(node.repair_s, node.hazard_s) for node in self.nodes] + [row.at for row in self.wall]
+        return min(times, default=inf)
+
+    def _integrate(self, until_s: float) -> None:
+        """Let time pass; nothing happens between now and then."""
+        for edge_s in [edge_s for edge_s in self.edges_s if self.now < edge_s <= until_s]:
+            self._pass(edge_s)
+            self.at_edge.append(list(self.accounts))
+        self._pass(until_s)
+
+    def _pass(self, until_s: float) -> None:
+        elapsed_s = until_s - self.now
+        self.accounts = [total + growth * elapsed_s for total, growth in zip(self.accounts, self._growth())]
+        for node in self.nodes:
+            if node.is_busy:
+                node.busy_s = node.hazards[0].at if node.hazard_s <= until_s else node.busy_s + elapsed_s
+        for job in self.jobs:
+            if job.is_stepping:
+                job.work = job.goal if job.due_s <= until_s else min(job.work + job.rate * elapsed_s, job.goal)
+                self._checkpoint(job, self.configs[job.config].n_gpus, elapsed_s)
+        self.now = until_s
+
+    def _checkpoint(self, job: Job, n_gpus: int, elapsed_s: float) -> None:
+        job.at_risk_gpu_s += n_gpus * elapsed_s
+        interval = job.request.checkpoint_interval
+        reached = floor(job.work / interval) * interval if isfinite(interval) else 0.0
+        if reached > job.durable:
+            job.durable, job.at_risk_gpu_s = reached, n_gpus * (job.work - reached) / job.rate
+
+    def _growth(self) -> list[float]:
+        """What each account grows by per second as things stand."""
+        growth = [0.0] * N_ACCOUNTS
+        growth[Account.ELAPSED_S] = 1.0
+        growth[Account.AVAILABLE_GPU_S] = sum(node.pool.gpus for node in self.nodes if node.up)
+        growth[Account.JOB_S] = sum(job.request.weight for job in self._in(*LIVE))
+        growth[Account.QUEUED_JOB_S] = sum(job.request.weight for job in self._in(QUEUED))
+        for job in self._in(RUNNING):
+            for id, gpus in job.allocation.items():
+                growth[Account.HELD_GPU_S] += gpus
+                growth[Account.OVERHEAD_GPU_S if job.in_overhead else Account.PRODUCTIVE_GPU_S] += gpus
+                growth[Account.RENT_USD] += gpus * self.nodes[id].pool.rent_usd_per_gpu_s
+        for index, site in enumerate(self.sites):
+            power_w = site.pue * sum(self._pool_power_w(pool) for pool, it in enumerate(self.pools) if it.site == index)
+            renewable_w, carbon_kg_per_j, price_usd_per_j = site.signals
+            used_w = min(power_w, renewable_w)
+            growth[Account.ENERGY_J] += power_w
+            growth[Account.RENEWABLE_J] += used_w
+            growth[Account.CURTAILED_J] += renewable_w - used_w
+            growth[Account.CARBON_KG] += (power_w - used_w) * carbon_kg_per_j
+            growth[Account.GRID_COST_USD] += (power_w - used_w) * price_usd_per_j
+        return growth
+
+    def _pool_power_w(self, pool: int) -> float:
+        it, stepping, power_w = self.pools[pool], [job for job in self.jobs if job.is_stepping], 0.0
+        for node in self.nodes:
+            if node.pool is it and node.up:
+                idle_gpus = it.gpus - sum(job.allocation.get(node.id, 0) for job in stepping)
+                power_w += it.overhead_w + idle_gpus * it.idle_w
+        for config in (self.configs[job.config] for job in stepping):
+            in_a_w = quantise_power(config.power_w * config.gpus_a / config.n_gpus)
+            power_w += in_a_w if config.pool_a == pool else 0.0
+            power_w += config.power_w - in_a_w if config.pool_b == pool else 0.0
+        return power_w
+
+    # What happens at one time
+
+    def _settle(self) -> None:
+        """All that happens now, in the rules' order; notes whether anything did besides ends of overheads."""
+        self.something_happened = False
+        while True:
+            for job in self._in(RUNNING):
+                while job.due_s <= self.now:
+                    self._reach(job)
+            for node in self.nodes:
+                if node.repair_s <= self.now:
+                    self._return(node)
+                while node.hazard_s <= self.now:
+                    self._happen(node.hazards.pop(0))
+                    self._watch(node)
+            while self.wall and self.wall[0].at <= self.now and self.wall[0].effect in CAPACITY_EFFECTS:
+                self._happen(self.wall.pop(0))
+            for job in self._in(FUTURE):
+                if job.request.submit_s <= self.now:
+                    self._submit(job)
+            while self.wall and self.wall[0].at <= self.now:
+                self._happen(self.wall.pop(0))
+            if self._next_instant_s() > self.now:
+                return
+
+    def _reach(self, job: Job) -> None:
+        """What a job's own instant brings."""
+        if job.in_overhead:
+            job.in_overhead = False
+        elif job.thresholds:
+            self._happen(job.thresholds.pop(0))
+        else:
+            job.work = job.request.work
+            self._end(job, FINISHED)
+        self._plan(job)
+
+    def _submit(self, job: Job) -> None:
+        self.something_happened = True
+        job.state = QUEUED
+        if job.cancel_at_submit or job.request.rejected:
+            self._end(job, CANCELLED if job.cancel_at_submit else REJECTED)
+
+    def _happen(self, row: Row) -> None:
+        self.something_happened = True
+        match Effect(row.effect):
+            case Effect.NODE_UP:
+                self._return(self.nodes[row.target])
+            case Effect.NODE_DOWN:
+                self._fail(self.nodes[row.target], self.now + row.value)
+            case Effect.NODE_SPEED:
+                self.nodes[row.target].speed = row.value
+            case Effect.LINK_BANDWIDTH:
+                self.pools[row.target // 2].factors[row.target % 2] = row.value
+            case Effect.JOB_CRASH | Effect.JOB_CANCEL as effect:
+                job = self.jobs[row.target]
+                job.cancel_at_submit |= effect is Effect.JOB_CANCEL
+                if job.state in LIVE:
+                    self._end(job, CANCELLED if effect is Effect.JOB_CANCEL else CRASHED)
+            case signal:
+                self.sites[row.target].signals[SIGNAL_EFFECTS.index(signal)] = row.value
+        for job in self.jobs:
+            if job.is_stepping and self._rate(job) != job.rate:
+                self._plan(job)
+
+    def _return(self, node: Node) -> None:
+        self.something_happened = True
+        node.up, node.repair_s = True, inf
+        self._watch(node)
+
+    def _fail(self, node: Node, until_s: float) -> None:
+        node.repair_s = until_s if node.up else max(node.repair_s, until_s)
+        node.up = False
+        for job in [job for job in self.jobs if node.id in job.allocation]:
+            self._release(job)
+            self._lose(job)
+            job.state, job.work, job.pending_s = QUEUED, job.durable, 0.0
+            job.n_evictions += 1
+            self.accounts[Account.N_EVICTED] += 1
+
+    def _end(self, job: Job, state: str) -> None:
+        self.something_happened = True
+        self._release(job)
+        if state == FINISHED:
+            late_s = max(0.0, self.now - job.request.deadline_s)
+            self.accounts[Account.N_DEADLINE_MISSES] += late_s > 0
+            self.accounts[Account.LATENESS_S] += job.request.weight * late_s
+            job.durable, job.at_risk_gpu_s = job.work, 0.0
+        self._lose(job)
+        job.state, job.end_s = state, self.now
+        self.accounts[Account[f"N_{state}"]] += 1
+
+    def _lose(self, job: Job) -> None:
+        self.accounts[Account.LOST_GPU_S] += job.at_risk_gpu_s
+        job.at_risk_gpu_s = 0.0
+
+    # Speed
+
+    def _rate(self, job: Job) -> float:
+        config = self.configs[job.config]
+        speed = min(self.nodes[id].speed for id in job.allocation)
+        intra, inter = (min(self.pools[pool].factors[level] for pool in config.gpus_in) for level in (0, 1))
+        rate = config.rate
+        if (speed, intra, inter) != (1.0, 1.0, 1.0):
+            step_s = config.compute_s * (1 + config.straggler_share * (1 / speed - 1))
+            step_s += max(0.0, config.intra_s / intra - config.intra_hideable_s)
+            step_s += max(0.0, config.inter_s / inter - config.inter_hideable_s)
+            rate = config.work_per_step / step_s
+        n_footprint = sum(ceil(gpus / self.pools[pool].gpus) for pool, gpus in config.gpus_in.items())
+        return rate * config.spread_penalty if len(job.allocation) > n_footprint else rate
+
+    def _plan(self, job: Job) -> None:
+        """Fix the rate of a stepping job, and with it the time of its next instant."""
+        if job.is_stepping:
+            job.rate = self._rate(job)
+            job.due_s = self.now + (job.goal - job.work) / job.rate
+
+    def _watch(self, node: Node) -> None:
+        """Fix the time of a node's next hazard."""
+        left_s = node.hazards[0].at - node.busy_s if node.hazards else inf
+        node.hazard_s = self.now + max(0.0, left_s) if node.is_busy or left_s <= 0 else inf
+
+    def _in(self, *states: str) -> list[Job]:
+        return [job for job in self.jobs if job.state in states]
+
+
+def footprint(free: dict[int, int], n_gpus: int, gpus_per_node: int) -> dict[int, int] | None:
+    """Whole nodes by lowest index, then the rest on the node with the fewest sufficient GPUs; None if not there."""
+    n_whole, rest = divmod(n_gpus, gpus_per_node)
+    whole = [node for node in sorted(free) if free[node] == gpus_per_node][:n_whole]
+    fitting = [node for node in sorted(free) if node not in whole and free[node] >= rest]
+    if len(whole) < n_whole or (rest and not fitting):
+        return None
+    last = {min(fitting, key=lambda node: (free[node], node)): rest} if rest else {}
+    return dict.fromkeys(whole, gpus_per_node) | last
+
+
+def scattered(free: dict[int, int], n_gpus: int) -> dict[int, int] | None:
+    """Nodes with most free GPUs first, each as many as it has."""
+    taken: dict[int, int] = {}
+    for node in sorted(free, key=lambda node: (-free[node], node)):
+        if gpus := min(free[node], n_gpus - sum(taken.values())):
+            taken[node] = gpus
+    return taken if sum(taken.values()) == n_gpus else None
+
+
+def plain(table: np.ndarray) -> list[Row]:
+    """Rows of a structured array as objects with Python numbers."""
+    return [Row(**dict(zip(table.dtype.names, values))) for values in table.tolist()]
