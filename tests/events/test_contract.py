@@ -1,0 +1,182 @@
+"""What every cause of EVENT_TYPES must keep. A new cause adds an example of its config to EXAMPLES, nothing else."""
+
+import pickle
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
+
+from hetenv.cluster import Cluster
+from hetenv.events import EVENT_TYPES, EventConfig
+from hetenv.events.stream import (
+    CAPACITY_EFFECTS,
+    EVENT,
+    JOB_EFFECTS,
+    Effect,
+    EventClock,
+    EventSource,
+    merge,
+    rows,
+    source_rng,
+)
+
+HORIZON_S = 3 * 86_400.0
+
+WEATHER = {
+    "latitude_deg": 48.0,
+    "solar": {"peak_w": 2e4},
+    "wind": {"rated_w": 1e4},
+    "carbon": {"mean_g_per_kwh": 400},
+    "price": {"mean_usd_per_mwh": 20},
+}
+EXAMPLES: dict[str, list[dict[str, Any]]] = {
+    "failures": [
+        {"mtbf_h": 20},
+        {"mtbf_h": 20, "clock": "busy", "pools": ["old", "new"]},
+        {"mtbf_h": 1e9},
+    ],
+    "renewables": [
+        {"sites": {"north": WEATHER, "east": {"latitude_deg": -30, "carbon": {"mean_g_per_kwh": 100}}}},
+        {"step_s": 3600, "sites": {"south": {"latitude_deg": 0}}},
+    ],
+}
+PARSE: TypeAdapter[EventSource] = TypeAdapter(EventConfig)
+
+
+def example(kind: str, fields: Mapping[str, Any], **more: Any) -> EventSource:
+    return PARSE.validate_python({"kind": kind, **fields, **more})
+
+
+SOURCES = [example(kind, fields) for kind, listed in EXAMPLES.items() for fields in listed]
+IDS = [f"{kind}-{index}" for kind, listed in EXAMPLES.items() for index in range(len(listed))]
+each_source = pytest.mark.parametrize("source", SOURCES, ids=IDS)
+
+
+def drawn(
+    source: EventSource, cluster: Cluster, requests: NDArray[np.void], seed: int = 3, episode: int = 0
+) -> NDArray[np.void]:
+    return source.draw(source_rng(seed, episode, source.source_name), cluster, requests, HORIZON_S)
+
+
+def cells(found: NDArray[np.void]) -> bytes:
+    """Bytes of all columns, without the filler between them."""
+    return b"".join(found[name].tobytes() for name in EVENT.names or ())
+
+
+def n_targets(effect: int, cluster: Cluster, requests: NDArray[np.void]) -> int:
+    if effect == Effect.LINK_BANDWIDTH:
+        return 2 * len(cluster.pool_names)
+    if effect in CAPACITY_EFFECTS:
+        return cluster.n_nodes
+    return requests.size if effect in JOB_EFFECTS else len(cluster.site_names)
+
+
+def test_every_type_has_an_example() -> None:
+    kinds = {event_type.model_fields["kind"].default for event_type in EVENT_TYPES}  # type: ignore[attr-defined]
+    assert kinds == set(EXAMPLES), "add an example of the new kind to EXAMPLES"
+
+
+@each_source
+def test_rows_are_well_formed(source: EventSource, cluster: Cluster, requests: NDArray[np.void]) -> None:
+    found = drawn(source, cluster, requests)
+    assert found.dtype == EVENT and found.ndim == 1
+    on_wall = found["clock"] == EventClock.WALL
+    assert np.all(found["at"][on_wall] >= 0) and np.all(found["at"][on_wall] < HORIZON_S)
+    assert np.all(found["at"][~on_wall] > 0) and np.all(np.isfinite(found["at"]))
+    for effect in np.unique(found["effect"]):
+        targets = found["target"][found["effect"] == effect]
+        assert targets.min() >= 0 and targets.max() < n_targets(Effect(effect), cluster, requests)
+
+
+@each_source
+def test_values_are_in_range(source: EventSource, cluster: Cluster, requests: NDArray[np.void]) -> None:
+    found = drawn(source, cluster, requests)
+    for effect in np.unique(found["effect"]):
+        values = found["value"][found["effect"] == effect]
+        assert not np.isnan(values).any()
+        if effect != Effect.NODE_DOWN:
+            assert np.isfinite(values).all()
+        if effect in (Effect.NODE_DOWN, Effect.NODE_SPEED, Effect.LINK_BANDWIDTH):
+            assert np.all(values > 0)
+        if effect in (Effect.SITE_RENEWABLE, Effect.SITE_CARBON):
+            assert np.all(values >= 0)
+
+
+@each_source
+def test_same_seed_and_episode_give_the_same_bytes(
+    source: EventSource, cluster: Cluster, requests: NDArray[np.void]
+) -> None:
+    first = cells(drawn(source, cluster, requests))
+    again = pickle.loads(pickle.dumps(source))
+    assert cells(drawn(again, cluster, requests)) == first
+
+
+def test_seed_episode_and_name_each_change_the_draw(cluster: Cluster, requests: NDArray[np.void]) -> None:
+    for kind, listed in EXAMPLES.items():
+        source = example(kind, listed[0])
+        other_name = example(kind, listed[0], name="other")
+        assert source.source_name == kind and other_name.source_name == "other"
+        worlds = [drawn(source, cluster, requests, seed, episode) for seed, episode in product((1, 2), (0, 1))]
+        worlds.append(drawn(other_name, cluster, requests, 1, 0))
+        assert len({cells(world) for world in worlds}) == len(worlds)
+
+
+@each_source
+def test_drawing_changes_neither_requests_nor_the_global_generator(
+    source: EventSource, cluster: Cluster, requests: NDArray[np.void]
+) -> None:
+    before, state = requests.tobytes(), np.random.get_state()[1].tobytes()  # type: ignore[union-attr]
+    drawn(source, cluster, requests)
+    assert requests.tobytes() == before
+    assert np.random.get_state()[1].tobytes() == state  # type: ignore[union-attr]
+
+
+def test_a_further_source_moves_no_row_of_the_others(cluster: Cluster, requests: NDArray[np.void]) -> None:
+    base = [example("failures", EXAMPLES["failures"][0]), example("renewables", EXAMPLES["renewables"][0])]
+    more = [example("failures", EXAMPLES["failures"][1], name="more"), *base]
+    rows_of = [{s.source_name: drawn(s, cluster, requests) for s in sources} for sources in (base, more)]
+    for name, found in rows_of[0].items():
+        assert cells(rows_of[1][name]) == cells(found)
+    kept = merge(rows_of[1])
+    added = rows_of[1]["more"]
+    without = kept[~np.isin(kept, added)]
+    assert cells(without) == cells(merge(rows_of[0]))
+
+
+def test_merge_orders_wall_rows_by_time_then_effect_then_source(cluster: Cluster, requests: NDArray[np.void]) -> None:
+    drawings = {source.source_name + str(k): drawn(source, cluster, requests) for k, source in enumerate(SOURCES)}
+    merged = merge(drawings)
+    clocks = merged["clock"]
+    assert np.all(np.diff(clocks) >= 0)
+    wall = merged[clocks == EventClock.WALL]
+    keys = list(zip(wall["at"], wall["effect"]))
+    assert keys == sorted(keys)
+    busy = merged[clocks == EventClock.NODE_BUSY]
+    keys = list(zip(busy["target"], busy["at"], busy["effect"]))
+    assert keys == sorted(keys)
+    assert sum(part.size for part in drawings.values()) == merged.size
+
+
+def test_merge_keeps_the_order_of_sources_at_a_tie() -> None:
+    first = rows(Effect.NODE_DOWN, 5.0, [1, 0], 1.0)
+    second = rows(Effect.NODE_DOWN, 5.0, [3, 2], 1.0)
+    sooner = rows(Effect.NODE_UP, 5.0, 9, 0.0)
+    assert list(merge({"b": first, "a": second, "c": sooner})["target"]) == [9, 1, 0, 3, 2]
+
+
+@each_source
+def test_an_unknown_key_and_a_change_are_refused(source: EventSource) -> None:
+    fields = source.model_dump()  # type: ignore[attr-defined]
+    with pytest.raises(ValidationError, match="extra"):
+        PARSE.validate_python({**fields, "colour": 1})
+    with pytest.raises(ValidationError, match="frozen"):
+        source.name = "x"  # type: ignore[attr-defined]
+
+
+def test_an_unknown_kind_names_the_known_ones() -> None:
+    with pytest.raises(ValidationError, match="'failures', 'renewables'"):
+        PARSE.validate_python({"kind": "earthquake"})
