@@ -38,7 +38,7 @@ class PoolConfig(BaseModel):
     gpus_per_node: int = Field(default=8, gt=0, le=1024)
     site: Name | None = Field(default=None, description="needed only with several sites")
     intra_link: str | None = Field(default=None, description="link inside a node; default: the accelerator's")
-    inter_link: str = Field(default="IB-NDR-x8", description="a node's links to the others, all together")
+    inter_link: str = Field(default="IB-NDR-8x", description="a node's links to the others, all together")
     cpus_per_node: int = Field(default=0, ge=0, description="0: CPUs are not accounted")
     host_memory_gbytes_per_node: int = Field(default=0, ge=0, description="0: host memory is not accounted")
     node_overhead_w: float | None = Field(default=None, ge=0.0, description="default: 30 % of the node's GPU power")

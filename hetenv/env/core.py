@@ -1,0 +1,180 @@
+"""The environment's engine: a batch of simulations driven by candidate rows, one compiled call per step.
+
+Both environments and the benchmark's policy runner stand on it; it knows no spaces and no autoreset.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hetenv.env.candidates import CANDIDATE, build, n_rows, shape_of
+from hetenv.env.observation import layout, observe
+from hetenv.env.reward import weights_of
+from hetenv.jit import entry, kernel
+from hetenv.objective import Account
+from hetenv.scenario import Compiled, World
+from hetenv.sim.advance import advance
+from hetenv.sim.running import count
+from hetenv.sim.simulator import Simulator
+from hetenv.sim.step import clear_delta, give
+from hetenv.sim.tables import DELTA, NONE, Facts, Rows, State, Status
+
+KEEP: Final = -2
+"""Action that leaves a simulation as it stands."""
+
+
+@kernel
+def offer(state: State, facts: Facts, b: int, shape: Rows, table: Rows, window: NDArray[np.int32]) -> None:
+    """Let time move until something other than `wait` is legal, or the episode is over; leaves the candidate rows built."""
+    while build(state, facts, b, shape, table, window) == 0:
+        if state.clock[b]["status"] != Status.OPEN:
+            return
+        advance(state, facts, b)
+
+
+@kernel
+def choose(state: State, facts: Facts, b: int, action: int, shape: Rows, table: Rows, window: NDArray[np.int32]) -> None:
+    """Carry out the candidate row `action`, then offer the next decision."""
+    clear_delta(state, b)
+    if action < 0 or action >= table.shape[0] or table[action]["is_legal"] == 0:
+        count(state, b, Account.N_ILLEGAL, 1.0)
+        state.clock[b]["commands_left"] -= 1
+        if state.clock[b]["commands_left"] <= 0:
+            advance(state, facts, b)
+    else:
+        row = table[action]
+        give(state, facts, b, row["command"], row["job"], row["config"])
+    state.clock[b]["decisions"] += 1
+    offer(state, facts, b, shape, table, window)
+
+
+@kernel
+def report(
+    state: State,
+    facts: Facts,
+    b: int,
+    weights: NDArray[np.float64],
+    table: Rows,
+    flat: NDArray[np.float32],
+    mask: NDArray[np.int8],
+) -> float:
+    """Write observation [D] and mask [A] of simulation b; returns the reward of the step."""
+    observe(state, facts, b, table, flat)
+    for index in range(table.shape[0]):
+        mask[index] = table[index]["is_legal"]
+    reward = 0.0
+    for account in range(weights.shape[0]):
+        if weights[account] != 0.0:
+            reward -= weights[account] * state.ledger[b, DELTA, account]
+    return reward
+
+
+@kernel
+def step_batch(
+    state: State,
+    facts: Facts,
+    shape: Rows,
+    weights: NDArray[np.float64],
+    tables: Rows,
+    windows: NDArray[np.int32],
+    actions: NDArray[np.int64],
+    flat: NDArray[np.float32],
+    mask: NDArray[np.int8],
+    rewards: NDArray[np.float64],
+) -> None:
+    """One step of every open simulation whose action is not KEEP; the others are reported as they stand."""
+    for b in range(actions.shape[0]):
+        if actions[b] != KEEP and state.clock[b]["status"] == Status.OPEN:
+            choose(state, facts, b, actions[b], shape, tables[b], windows[b])
+            rewards[b] = report(state, facts, b, weights, tables[b], flat[b], mask[b])
+        else:
+            report(state, facts, b, weights, tables[b], flat[b], mask[b])
+            rewards[b] = 0.0
+
+
+RewardLike = Mapping[str, float] | Callable[[NDArray[np.float64]], float] | None
+
+
+class EnvCore:
+    """B simulations of a compiled scenario with their candidate tables.
+
+    Attributes:
+        candidates: [B, A] CANDIDATE rows of the present decisions.
+        windows: [B, W] visible jobs.
+    """
+
+    def __init__(self, compiled: Compiled, n_envs: int = 1, reward: RewardLike = None) -> None:
+        self.compiled = compiled
+        self.simulator = Simulator(compiled, n_envs)
+        config = compiled.scenario.candidates
+        self.n_actions = n_rows(config)
+        self.layout = layout(compiled)
+        self.candidates = np.zeros((n_envs, self.n_actions), CANDIDATE)
+        self.windows = np.full((n_envs, config.queued + config.running), NONE, np.int32)
+        self.reward = reward
+        self._weights = weights_of(compiled.scenario.objective, None if callable(reward) else reward)
+        self._shape = shape_of(config)
+        self._step: Any = None
+
+    def reset(self, world: World, b: int = 0) -> None:
+        """Begin an episode in simulation b and offer its first decision."""
+        self.simulator.reset(world, b)
+        simulator = self.simulator
+        offer(simulator.state, simulator.facts, b, self._shape, self.candidates[b], self.windows[b])
+        clear_delta(simulator.state, b)
+
+    def step(
+        self, actions: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int8], NDArray[np.float64]]:
+        """One step of all simulations (KEEP leaves one as it stands).
+
+        Returns:
+            flat observations [B, D], masks [B, A] and rewards [B], all fresh arrays.
+        """
+        n = actions.shape[0]
+        flat = np.empty((n, self.layout.size), np.float32)
+        mask, rewards = np.empty((n, self.n_actions), np.int8), np.empty(n)
+        simulator = self.simulator
+        arguments = (
+            simulator.state,
+            simulator.facts,
+            self._shape,
+            self._weights,
+            self.candidates,
+            self.windows,
+            actions,
+            flat,
+            mask,
+            rewards,
+        )
+        if self._step is None:
+            self._step = entry(step_batch, *arguments)
+        self._step(*arguments)
+        if callable(self.reward):
+            for b in range(n):
+                if actions[b] != KEEP:
+                    rewards[b] = self.reward(simulator.state.ledger[b, DELTA].copy())
+        return flat, mask, rewards
+
+    def look(self) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+        """Fresh flat observations [B, D] and masks [B, A] as everything stands."""
+        flat, mask, _ = self.step(np.full(self.simulator.n_envs, KEEP, np.int64))
+        return flat, mask
+
+    def terms(self, b: int) -> dict[str, float]:
+        """The last step's ledger columns that carry weight in the objective, by name."""
+        row = self.simulator.state.ledger[b, DELTA]
+        return {Account(k).name.lower(): float(row[k]) for k in np.flatnonzero(self._weights)}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_step": None}
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__getstate__())
+        copy.simulator = self.simulator.__deepcopy__(memo)
+        copy.candidates, copy.windows = self.candidates.copy(), self.windows.copy()
+        memo[id(self)] = copy
+        return copy
