@@ -15,6 +15,7 @@ from hetenv import catalog
 from hetenv.cluster import Cluster
 from hetenv.errors import ScenarioError, unknown
 from hetenv.perf import Devices, Estimate, LinkLevel, Training, configurations
+from hetenv.perf.training import precision_of
 from hetenv.units import GIGA, quantise_power
 from hetenv.workload.job_class import AnalyticClass, FixedClass, JobClass, TableClass
 
@@ -181,7 +182,10 @@ def _analytic_rows(
     job_class: AnalyticClass, cluster: Cluster, allowed: Sequence[int], where: str
 ) -> tuple[NDArray[np.void], list[Estimate | None]]:
     try:
-        training = Training(job_class.model, job_class.global_batch, job_class.seq_len, job_class.precision, job_class.stack)
+        training = Training(
+            job_class.model, job_class.global_batch, job_class.seq_len or 0, job_class.precision, job_class.stack
+        )
+        _check_names(training)
     except ValueError as error:
         raise ScenarioError(f"{where}: {error}") from None
     found: list[tuple[int, int, Estimate]] = []
@@ -192,11 +196,19 @@ def _analytic_rows(
                 found.extend((pool, tier, estimate) for tier, estimate in enumerate(tiers))
     rows = np.zeros(len(found), CONFIG)
     for row, (pool, tier, estimate) in zip(rows, found):
-        _fill_analytic(row, pool, tier, estimate, job_class)
+        memory_bytes = catalog.accelerator(cluster.pool_configs[pool].accelerator).memory_bytes
+        _fill_analytic(row, pool, tier, estimate, job_class, memory_bytes)
     return rows, [estimate for _, _, estimate in found]
 
 
-def _fill_analytic(row: np.void, pool: int, tier: int, estimate: Estimate, job_class: AnalyticClass) -> None:
+def _check_names(training: Training) -> None:
+    """ScenarioError where the model, the stack or the precision is in no catalog."""
+    _ = training.model_entry, training.stack_entry, precision_of(training.precision)
+
+
+def _fill_analytic(
+    row: np.void, pool: int, tier: int, estimate: Estimate, job_class: AnalyticClass, memory_bytes: float
+) -> None:
     intra, inter = LinkLevel.INTRA, LinkLevel.INTER
     row["work_per_step"] = job_class.global_batch
     row["compute_s"] = estimate.compute_s
@@ -211,7 +223,7 @@ def _fill_analytic(row: np.void, pool: int, tier: int, estimate: Estimate, job_c
     row["energy_per_work_j"] = row["power_w"] / row["rate"]
     seconds = estimate.state_bytes / (job_class.checkpoint_gbytes_per_s * GIGA)
     row["save_s"] = row["load_s"] = seconds
-    row["memory_margin"] = estimate.memory_margin
+    row["memory_margin"] = 1.0 - estimate.memory_bytes / memory_bytes
     row["pool_a"], row["pool_b"], row["tier"] = pool, NO_POOL, tier
 
 
