@@ -5,7 +5,7 @@ job's rate and each job's and node's next instant, fixed when the rate is, so th
 """
 
 from dataclasses import dataclass, field
-from math import ceil, floor, inf, isfinite
+from math import floor, inf, isfinite
 from types import SimpleNamespace as Row
 
 import numpy as np
@@ -32,6 +32,7 @@ class Job:
     state: str = FUTURE
     config: int = -1  # CONFIG row while running, else -1
     allocation: dict[int, int] = field(default_factory=dict)  # node -> GPUs
+    is_spread: bool = False
     in_overhead: bool = False
     rate: float = 0.0  # work/s while stepping
     due_s: float = inf  # its next own instant: the overhead's end, a threshold or completion
@@ -201,24 +202,27 @@ class Oracle:
         restart_s = job_class.restart_s + self.configs[config].load_s + job.pending_s
         job.due_s = self.now + (job_class.first_start_s if is_first else restart_s)
         job.pending_s = 0.0
-        job.allocation = self._place(job, self.configs[config])
+        job.allocation, job.is_spread = self._place(job, self.configs[config])
         job.state, job.config, job.in_overhead = RUNNING, config, True
         self._hold(job, +1)
 
     # Placement
 
-    def _place(self, job: Job, config: Row) -> dict[int, int] | None:
-        """Node -> GPUs of a configuration, the job's own GPUs counted as free; None where they cannot be placed now."""
-        allocation: dict[int, int] = {}
+    def _place(self, job: Job, config: Row) -> tuple[dict[int, int], bool] | None:
+        """Node -> GPUs of a configuration, and whether it is spread; None where it cannot be placed now.
+
+        The job's own GPUs count as free.
+        """
+        allocation, is_spread = {}, False
         for pool, n_gpus in config.gpus_in.items():
             free = {node.id: self._usable_gpus(node, job) for node in self.nodes if node.pool is self.pools[pool]}
             taken = footprint(free, n_gpus, self.pools[pool].gpus)
             if taken is None and config.any_nodes:
-                taken = scattered(free, n_gpus)
+                taken, is_spread = scattered(free, n_gpus), True
             if taken is None:
                 return None
             allocation |= taken
-        return allocation
+        return allocation, is_spread
 
     def _usable_gpus(self, node: Node, job: Job) -> int:
         """Free GPUs of a node for this job, as far as the CPUs and host memory that go with them reach."""
@@ -239,7 +243,10 @@ class Oracle:
             self._watch(node)
 
     def _release(self, job: Job) -> None:
+        """Take a job off its GPUs; what is at risk then is lost."""
         self._hold(job, -1)
+        self.accounts[Account.LOST_GPU_S] += job.at_risk_gpu_s
+        job.at_risk_gpu_s = 0.0
         job.config, job.allocation, job.in_overhead, job.rate, job.due_s = -1, {}, False, 0.0, inf
 
     # Time
@@ -247,7 +254,9 @@ class Oracle:
     def _move(self) -> None:
         """To the next decision instant, or to the end."""
         while not self.done:
-            self._integrate(min(self._next_instant_s(), self._next_timer_s(), self.scenario.limit_s))
+            edges_s = self.edges_s[len(self.at_edge) :]
+            self._integrate(min(self._next_instant_s(), self._next_timer_s(), self.scenario.limit_s, *edges_s))
+            self.at_edge.extend([list(self.accounts)] if self.now in edges_s else [])
             is_decision = self.now >= self._next_timer_s()
             self._settle()
             is_decision |= self.something_happened and not isinstance(self.scenario.clock, RoundClockConfig)
@@ -282,12 +291,6 @@ class Oracle:
 
     def _integrate(self, until_s: float) -> None:
         """Let time pass; nothing happens between now and then."""
-        for edge_s in [edge_s for edge_s in self.edges_s if self.now < edge_s <= until_s]:
-            self._pass(edge_s)
-            self.at_edge.append(list(self.accounts))
-        self._pass(until_s)
-
-    def _pass(self, until_s: float) -> None:
         elapsed_s = until_s - self.now
         self.accounts = [total + growth * elapsed_s for total, growth in zip(self.accounts, self._growth())]
         for node in self.nodes:
@@ -295,14 +298,14 @@ class Oracle:
                 node.busy_s = node.hazards[0].at if node.hazard_s <= until_s else node.busy_s + elapsed_s
         for job in self.jobs:
             if job.is_stepping:
-                job.work = job.goal if job.due_s <= until_s else min(job.work + job.rate * elapsed_s, job.goal)
-                self._checkpoint(job, self.configs[job.config].n_gpus, elapsed_s)
+                self._progress(job, until_s)
         self.now = until_s
 
-    def _checkpoint(self, job: Job, n_gpus: int, elapsed_s: float) -> None:
+    def _progress(self, job: Job, until_s: float) -> None:
+        elapsed_s, n_gpus, interval = until_s - self.now, sum(job.allocation.values()), job.request.checkpoint_interval
+        job.work = job.goal if job.due_s <= until_s else min(job.work + job.rate * elapsed_s, job.goal)
         job.at_risk_gpu_s += n_gpus * elapsed_s
-        interval = job.request.checkpoint_interval
-        reached = floor(job.work / interval) * interval if isfinite(interval) else 0.0
+        reached = min(floor(job.work / interval + 1e-9) * interval, job.work) if isfinite(interval) else 0.0
         if reached > job.durable:
             job.durable, job.at_risk_gpu_s = reached, n_gpus * (job.work - reached) / job.rate
 
@@ -360,7 +363,9 @@ class Oracle:
                 self._happen(self.wall.pop(0))
             for job in self._in(FUTURE):
                 if job.request.submit_s <= self.now:
-                    self._submit(job)
+                    job.state, self.something_happened = QUEUED, True
+                    if job.cancel_at_submit or job.request.rejected:
+                        self._end(job, CANCELLED if job.cancel_at_submit else REJECTED)
             while self.wall and self.wall[0].at <= self.now:
                 self._happen(self.wall.pop(0))
             if self._next_instant_s() > self.now:
@@ -376,12 +381,6 @@ class Oracle:
             job.work = job.request.work
             self._end(job, FINISHED)
         self._plan(job)
-
-    def _submit(self, job: Job) -> None:
-        self.something_happened = True
-        job.state = QUEUED
-        if job.cancel_at_submit or job.request.rejected:
-            self._end(job, CANCELLED if job.cancel_at_submit else REJECTED)
 
     def _happen(self, row: Row) -> None:
         self.something_happened = True
@@ -415,26 +414,20 @@ class Oracle:
         node.up = False
         for job in [job for job in self.jobs if node.id in job.allocation]:
             self._release(job)
-            self._lose(job)
             job.state, job.work, job.pending_s = QUEUED, job.durable, 0.0
             job.n_evictions += 1
             self.accounts[Account.N_EVICTED] += 1
 
     def _end(self, job: Job, state: str) -> None:
         self.something_happened = True
-        self._release(job)
         if state == FINISHED:
             late_s = max(0.0, self.now - job.request.deadline_s)
             self.accounts[Account.N_DEADLINE_MISSES] += late_s > 0
             self.accounts[Account.LATENESS_S] += job.request.weight * late_s
             job.durable, job.at_risk_gpu_s = job.work, 0.0
-        self._lose(job)
+        self._release(job)
         job.state, job.end_s = state, self.now
         self.accounts[Account[f"N_{state}"]] += 1
-
-    def _lose(self, job: Job) -> None:
-        self.accounts[Account.LOST_GPU_S] += job.at_risk_gpu_s
-        job.at_risk_gpu_s = 0.0
 
     # Speed
 
@@ -448,8 +441,7 @@ class Oracle:
             step_s += max(0.0, config.intra_s / intra - config.intra_hideable_s)
             step_s += max(0.0, config.inter_s / inter - config.inter_hideable_s)
             rate = config.work_per_step / step_s
-        n_footprint = sum(ceil(gpus / self.pools[pool].gpus) for pool, gpus in config.gpus_in.items())
-        return rate * config.spread_penalty if len(job.allocation) > n_footprint else rate
+        return rate * config.spread_penalty if job.is_spread else rate
 
     def _plan(self, job: Job) -> None:
         """Fix the rate of a stepping job, and with it the time of its next instant."""

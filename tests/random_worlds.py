@@ -182,7 +182,6 @@ def _cluster(dice: Dice) -> ClusterConfig:
             accelerator=dice.pick(*ACCELERATORS),
             nodes=dice.whole(1, 5),
             gpus_per_node=dice.whole(1, 8),
-            inter_link="100GbE",
             site=dice.pick(*sites).name,
             cpus_per_node=dice.pick(0, 0, 8, 13),
             host_memory_gbytes_per_node=dice.pick(0, 0, 16, 50),

@@ -15,7 +15,7 @@ from hetenv.workload.requests import Elasticity, by_submit, requests
 from tests.oracle import LIVE, Job, Oracle
 from tests.random_worlds import Dice, assemble, config_row, random_command, random_world, tabulate
 
-WATTLESS = {"accelerator": "A100-SXM-80", "inter_link": "100GbE", "node_overhead_w": 0.0, "idle_w": 0.0}
+WATTLESS = {"accelerator": "A100-SXM-80", "node_overhead_w": 0.0, "idle_w": 0.0}
 ONE_GPU = tabulate((0.0, 0.0, [config_row(0, 1)]))
 
 
@@ -405,7 +405,7 @@ def test_scattering_takes_the_emptiest_nodes_first() -> None:
     assert not it.is_legal("start", 4, 1)
 
 
-def test_job_scattered_over_as_many_nodes_as_its_footprint_pays_no_penalty() -> None:
+def test_job_scattered_over_as_many_nodes_as_its_footprint_is_spread_too() -> None:
     table = tabulate((0.0, 0.0, [config_row(0, n, any_nodes=1, spread_penalty=0.5) for n in (1, 3, 6)]))
     it = oracle(sized(1, 3, 1, 6), table, (pool(2, 4),), (rows(Effect.JOB_CANCEL, 10, 1, 0.0), tick(20)))
     for job, config in enumerate((0, 1, 0)):
@@ -413,7 +413,7 @@ def test_job_scattered_over_as_many_nodes_as_its_footprint_pays_no_penalty() -> 
     it.apply("wait")
     assert [node.free_gpus for node in it.nodes] == [3, 3]
     it.apply("start", 3, 2)
-    assert it.jobs[3].allocation == {0: 3, 1: 3} and it.jobs[3].rate == 1.0
+    assert it.jobs[3].allocation == {0: 3, 1: 3} and it.jobs[3].rate == 0.5
 
 
 def test_two_pools_are_placed_apart() -> None:
