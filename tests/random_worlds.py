@@ -252,7 +252,7 @@ def _config_row(dice: Dice, pools: ClusterConfig) -> NDArray[np.void]:
 
 
 def _requests(dice: Dice, compiled: Compiled, horizon_s: float) -> NDArray[np.void]:
-    jobs = requests(dice.pick(0, 1, dice.whole(2, 8), dice.whole(5, 25)))
+    jobs = requests(0 if dice.chance(0.03) else dice.pick(1, dice.whole(2, 8), dice.whole(5, 25), dice.whole(5, 25)))
     configurations, n_pools = compiled.configurations, len(compiled.cluster.pool_names)
     jobs["submit_s"] = dice.grid_s(jobs.size, -2 * GRID_S, dice.pick(4 * GRID_S, horizon_s))
     for job in jobs:
