@@ -1,7 +1,7 @@
 """Reads one catalog CSV: the column set is checked, cells are converted by the annotations of a frozen dataclass."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -21,7 +21,7 @@ class Named(Protocol):
 
 Entry = TypeVar("Entry", bound=Named)
 
-_CONVERT = {
+_CONVERT: dict[str, Callable[[str], object]] = {
     "str": str,
     "int": int,
     "float": float,
@@ -30,10 +30,14 @@ _CONVERT = {
 }
 
 
+def _kind(annotation: object) -> str:
+    """Key of _CONVERT for a field's annotation."""
+    return annotation.__name__ if isinstance(annotation, type) and annotation.__name__ != "tuple" else str(annotation)
+
+
 def read(path: Path, entry: type[Entry]) -> dict[str, Entry]:
     """Rows of `path` as `entry` objects by name. Raises ScenarioError where columns, cells or names do not fit."""
-    columns = {field.name: str(getattr(field.type, "__name__", field.type)) for field in fields(entry)}  # type: ignore[arg-type]
-    annotations = {name: str(kind) if kind != "tuple" else "tuple[str, ...]" for name, kind in columns.items()}
+    columns = {field.name: _kind(field.type) for field in fields(entry)}  # type: ignore[arg-type]
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         if set(reader.fieldnames or ()) != set(columns):
@@ -42,7 +46,7 @@ def read(path: Path, entry: type[Entry]) -> dict[str, Entry]:
         entries: dict[str, Entry] = {}
         for line, cells in enumerate(reader, start=2):
             try:
-                row = entry(**{name: _CONVERT[annotations[name]](cells[name]) for name in columns})
+                row = entry(**{name: _CONVERT[columns[name]](cells[name]) for name in columns})
             except (ValueError, TypeError) as error:
                 raise ScenarioError(f"{path.name} line {line}: {error}") from error
             if " " in row.name or row.name in entries:

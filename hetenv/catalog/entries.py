@@ -230,3 +230,20 @@ class Stack:
     band_high: float
     source: str
     licence: str
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """A fitted factor on the GEMM rate of an architecture at a precision, or of one accelerator at all precisions.
+
+    `name` is architecture/precision class (hopper/fp8; classes: fp32, tf32, 16bit, fp8, mxfp8, nvfp4) or
+    accelerator/name.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    factor: float
+    n_rows: int
+    """Measured rows behind it; 0 = prior."""
+    source: str
+    licence: str

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from hetenv.catalog import csv_table
-from hetenv.catalog.entries import Accelerator, Link, Model, Stack
+from hetenv.catalog.entries import Accelerator, Efficiency, Link, Model, Stack
 from hetenv.errors import ScenarioError, unknown
 
 _FOLDER = Path(__file__).parent
@@ -35,6 +35,12 @@ def models() -> dict[str, Model]:
 def stacks() -> dict[str, Stack]:
     """All software stacks by name; `default` is always there."""
     return csv_table.read(_FOLDER / "stacks.csv", Stack)
+
+
+@cache
+def efficiencies() -> dict[str, Efficiency]:
+    """Fitted factors by architecture/precision class and by accelerator/name."""
+    return csv_table.read(_FOLDER / "efficiencies.csv", Efficiency)
 
 
 @cache
@@ -77,9 +83,28 @@ def stack(name: str) -> Stack:
     return csv_table.resolve(name, _stack_index(), tuple(stacks()), "stack")
 
 
+def precision_class(precision: str) -> str:
+    """FP16 and BF16 share one class of factors; the other precisions have one each."""
+    return "16bit" if precision.upper() in ("FP16", "BF16") else precision.lower()
+
+
+def efficiency(entry: Accelerator, precision: str) -> float:
+    """Share of the peak that large GEMMs reach: the measured share times the fitted factors, 1 where there is none."""
+    share = entry.achievable_share
+    for key in (f"{entry.architecture}/{precision_class(precision)}", f"accelerator/{entry.name}"):
+        if key in efficiencies():
+            share *= efficiencies()[key].factor
+    return share
+
+
 def names(kind: str) -> tuple[str, ...]:
     """Names of one kind: accelerators, links, models or stacks."""
-    tables = {"accelerators": accelerators, "links": links, "models": models, "stacks": stacks}
+    tables: dict[str, tuple[str, ...]] = {
+        "accelerators": tuple(accelerators()),
+        "links": tuple(links()),
+        "models": tuple(models()),
+        "stacks": tuple(stacks()),
+    }
     if kind not in tables:
         raise ScenarioError(unknown("catalog table", kind, tables))
-    return tuple(tables[kind]())
+    return tables[kind]

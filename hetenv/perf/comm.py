@@ -1,0 +1,119 @@
+"""Time of collectives and of a plan's communication per link level. Bandwidths in bytes/s per direction, times in s.
+
+Ring all-reduce: 2(n-1)/n * bytes/bandwidth + 2(n-1)*latency (Thakur et al. 2005). Small messages go by trees: log2(n)
+latencies.
+"""
+
+import math
+from typing import Any
+
+from hetenv.jit import kernel
+
+
+@kernel
+def transfer_s(n_bytes: float, bytes_per_s: float) -> float:
+    """Seconds for `n_bytes`; 0 bytes cost nothing, a dead link takes for ever (inf), never NaN."""
+    if n_bytes <= 0.0:
+        return 0.0
+    if bytes_per_s <= 0.0:
+        return math.inf
+    return n_bytes / bytes_per_s
+
+
+@kernel
+def ring_all_reduce_s(n_bytes: float, bytes_per_s: float, n: int, latency_s: float) -> float:
+    """All-reduce of `n_bytes` over `n` members; exactly 0 for one member. 1e9 B at 50e9 B/s over 8: 0.035 s."""
+    if n <= 1:
+        return 0.0
+    return transfer_s(2.0 * (n - 1) / n * n_bytes, bytes_per_s) + 2.0 * (n - 1) * latency_s
+
+
+@kernel
+def gather_s(n_bytes: float, bytes_per_s: float, n: int, latency_s: float) -> float:
+    """All-gather or reduce-scatter of `n_bytes` in total over `n` members."""
+    if n <= 1:
+        return 0.0
+    return transfer_s((n - 1.0) / n * n_bytes, bytes_per_s) + (n - 1) * latency_s
+
+
+@kernel
+def tree_all_reduce_s(n_bytes: float, bytes_per_s: float, n: int, latency_s: float) -> float:
+    """All-reduce by a double binary tree: the ring's bytes, 2 log2(n) latencies."""
+    if n <= 1:
+        return 0.0
+    return transfer_s(2.0 * (n - 1) / n * n_bytes, bytes_per_s) + 2.0 * math.log2(n) * latency_s
+
+
+@kernel
+def all_to_all_s(n_bytes: float, bytes_per_s: float, n: int, latency_s: float) -> float:
+    """Each of `n` members sends `n_bytes` in all, an equal part to each member."""
+    if n <= 1:
+        return 0.0
+    return transfer_s((n - 1.0) / n * n_bytes, bytes_per_s) + (n - 1) * latency_s
+
+
+@kernel
+def hierarchical_all_reduce_s(
+    n_bytes: float, n_local: int, n_nodes: int, local_bytes_per_s: float, nic_bytes_per_s: float, latency_s: float
+) -> float:
+    """Reduce inside nodes, all-reduce the parts between them at each member's NIC share, gather inside (MODEL.md 4)."""
+    local = ring_all_reduce_s(n_bytes, local_bytes_per_s, n_local, latency_s)
+    return local + ring_all_reduce_s(n_bytes / max(n_local, 1), nic_bytes_per_s, n_nodes, latency_s)
+
+
+@kernel
+def group_share(setting: Any, size: int, stride: int) -> tuple[int, int]:
+    """(members per node, nodes) of a group of `size` ranks that lie `stride` apart, nodes filled in rank order."""
+    gpus_per_node = int(setting["gpus_per_node"])
+    local = max(1, gpus_per_node // max(1, stride))
+    local = min(local, size)
+    return local, -(-size // local)
+
+
+@kernel
+def tensor_s(setting: Any, tp: int, tokens: float, n_reductions: float) -> float:
+    """Exposed seconds of one layer's `n_reductions` all-reduces of tokens x hidden over `tp` members.
+
+    Inside a node at the GPU's link; over nodes at the NICs of the members' node, latency three times that of the node.
+    """
+    if tp <= 1:
+        return 0.0
+    bandwidth = setting["intra_bytes_per_s"]
+    latency = setting["tp_latency_s"] * math.log2(tp)
+    if tp > setting["gpus_per_node"]:
+        bandwidth = min(bandwidth, setting["inter_bytes_per_s"])
+        latency *= 3.0
+    ring = transfer_s(2.0 * (tp - 1) / tp * setting["tensor_token_bytes"] * tokens, bandwidth)
+    return n_reductions * setting["tp_exposed"] * (ring + latency)  # type: ignore[no-any-return]
+
+
+@kernel
+def gradient_s(setting: Any, size: int, stride: int, n_bytes: float) -> tuple[float, float]:
+    """(INTRA, INTER) seconds of one all-reduce of each member's `n_bytes` over a group of `size` ranks `stride`
+    apart."""
+    if size <= 1:
+        return 0.0, 0.0
+    local, nodes = group_share(setting, size, stride)
+    intra = 0.0
+    inter = 0.0
+    if local > 1:
+        intra = transfer_s(2.0 * (local - 1) / local * n_bytes, setting["intra_bytes_per_s"])
+        intra += 2.0 * math.log2(local) * setting["intra_latency_s"]
+    if nodes > 1:
+        nic_share = setting["inter_bytes_per_s"] / setting["gpus_per_node"]
+        inter = transfer_s(2.0 * (nodes - 1) / nodes * n_bytes / local, nic_share)
+        inter += 2.0 * math.log2(nodes) * setting["inter_latency_s"]
+    return intra, inter
+
+
+@kernel
+def exchange_s(setting: Any, size: int, n_bytes: float) -> tuple[float, float]:
+    """(INTRA, INTER) seconds of an all-to-all in which each of `size` neighbouring ranks sends `n_bytes`."""
+    if size <= 1:
+        return 0.0, 0.0
+    local = min(float(size), setting["gpus_per_node"])
+    rate = setting["expert_link_rate"]
+    intra = transfer_s(n_bytes * (local - 1.0) / size, setting["intra_bytes_per_s"]) * rate
+    nic_share = setting["inter_bytes_per_s"] / setting["gpus_per_node"]
+    inter = transfer_s(n_bytes * (size - local) / size, nic_share) * rate
+    return intra, inter

@@ -1,0 +1,273 @@
+"""The seconds of one training step under one plan: compute, communication per link level, what of it can hide.
+
+The simulator relies on iter_s == compute_s + sum over levels of max(0, comm_s - hideable_s), and on every part of
+comm_s being proportional to 1/bandwidth while compute_s and hideable_s do not depend on it.
+"""
+
+import math
+from typing import Any
+
+from hetenv.jit import kernel
+from hetenv.perf.comm import exchange_s, gradient_s, tensor_s, transfer_s
+from hetenv.perf.legality import plan_reason
+from hetenv.perf.memory import peak_bytes, stage_params
+from hetenv.perf.pipeline import bubble_share, straggler_share
+from hetenv.perf.power import busy_w, communication_w
+from hetenv.perf.rows import LinkLevel, Reason, Recompute
+
+
+@kernel
+def layer_s(setting: Any, plan: Any, tokens: float) -> tuple[float, float]:
+    """(all passes, backward pass) of one layer for one micro-batch of `tokens`, without communication."""
+    tp = plan["tp"]
+    split = 1.0 / tp
+    gemm = tokens * (
+        setting["token_s"] * split + setting["operand_token_s"] + setting["shared_operand_token_s"] * split
+    )
+    gemm += setting["weight_s"] * split
+    if setting["n_experts"] > 0:
+        n_local = setting["n_experts"] / plan["ep"]
+        rows = setting["topk"] * tokens * split
+        gemm += setting["expert_token_s"] * (rows + setting["expert_fixed_tokens"] * n_local)
+        gemm += setting["expert_weight_s"] * n_local
+    share = split if plan["seq_parallel"] != 0 else 0.5 + 0.5 * split
+    other = tokens * (setting["elementwise_token_s"] * share + setting["cast_token_s"])
+    other += setting["permute_token_s"] * setting["topk"] * tokens * split
+    attention = tokens * setting["attention_token_s"] * split
+    forward = gemm + other + attention
+    backward = 2.0 * gemm + 2.0 * other + setting["attention_backward"] * attention
+    passes = 3.0
+    again = 0.0
+    if plan["recompute"] == Recompute.FULL:
+        again = forward * setting["full_recompute"]
+        passes = 4.0
+    elif plan["recompute"] == Recompute.SELECTIVE:
+        again = setting["selective_recompute"] * gemm
+        if setting["drops_scores"] == 0.0:
+            again += attention
+    busy = forward + backward + again
+    launch = passes * setting["launch_s"]
+    if setting["launch_blocks"] > 0:
+        total = busy + 4.6 * launch
+    else:
+        b2 = busy * busy
+        l2 = launch * launch
+        total = (b2 * b2 * busy + l2 * l2 * launch) ** 0.2
+    return total, backward * total / busy
+
+
+@kernel
+def _blocking_comm(setting: Any, plan: Any, tokens: float, out: Any) -> None:
+    """Per layer and micro-batch: tensor-parallel all-reduces and expert all-to-alls, into out["comm_s"] (not yet times
+    layers)."""
+    full = plan["recompute"] == Recompute.FULL
+    tp = plan["tp"]
+    tensor = tensor_s(setting, tp, tokens, 6.0 if full else 4.0)
+    intra = tensor if tp <= setting["gpus_per_node"] else 0.0
+    inter = tensor - intra if tp > 1 else 0.0
+    if plan["ep"] > 1:
+        sent = 2.0 * setting["topk"] * setting["tensor_token_bytes"] * tokens / tp
+        near, far = exchange_s(setting, plan["ep"], sent)
+        passes = 3.0 if full else 2.0
+        intra += passes * near
+        inter += passes * far
+    if plan["cp"] > 1:
+        ring = (
+            2.0
+            * setting["tensor_token_bytes"]
+            * setting["kv_heads"]
+            / setting["heads"]
+            * tokens
+            / tp
+            * (plan["cp"] - 1)
+        )
+        if plan["cp"] * tp <= setting["gpus_per_node"]:
+            intra += 3.0 * setting["tp_exposed"] * transfer_s(ring, setting["intra_bytes_per_s"])
+        else:
+            share = setting["inter_bytes_per_s"] / setting["gpus_per_node"]
+            inter += 3.0 * setting["tp_exposed"] * transfer_s(ring, share)
+    out["comm_s"][LinkLevel.INTRA] = intra
+    out["comm_s"][LinkLevel.INTER] = inter
+    out["comm_s"][LinkLevel.WAN] = 0.0
+
+
+@kernel
+def _point_to_point(setting: Any, plan: Any, tokens: float, n_micro: int, out: Any) -> None:
+    """Activations and their gradients across stage borders, for the whole step."""
+    pp = plan["pp"]
+    if pp <= 1:
+        return
+    sent = 2.0 * n_micro * plan["virtual_stages"] * setting["tensor_token_bytes"] * tokens / plan["tp"]
+    sent *= setting["p2p_exposed"]
+    if setting["n_gpus"] <= setting["gpus_per_node"]:
+        out["comm_s"][LinkLevel.INTRA] += transfer_s(sent, setting["intra_bytes_per_s"])
+        return
+    streams = setting["gpus_per_node"]
+    out["comm_s"][LinkLevel.INTER] += transfer_s(sent, setting["inter_bytes_per_s"] / streams)
+    if setting["n_sites"] > 1 and pp % int(setting["n_sites"]) == 0:
+        lanes = plan["dp"] * plan["cp"] * plan["tp"]
+        out["comm_s"][LinkLevel.WAN] += transfer_s(sent * lanes, setting["wan_bytes_per_s"])
+        out["comm_s"][LinkLevel.WAN] += 2.0 * setting["wan_latency_s"]
+
+
+@kernel
+def _between_sites(setting: Any, plan: Any, out: Any) -> float:
+    """Gradient exchange between sites when pipelines do not span them: one copy of the gradients per site and
+    direction."""
+    n_sites = setting["n_sites"]
+    if n_sites <= 1 or (plan["pp"] > 1 and plan["pp"] % int(n_sites) == 0):
+        return 0.0
+    sent = 2.0 * (n_sites - 1.0) / n_sites * setting["params_all"] * setting["gradient_bytes"]
+    seconds = transfer_s(sent, setting["wan_bytes_per_s"]) + 2.0 * setting["wan_latency_s"]
+    out["comm_s"][LinkLevel.WAN] += seconds
+    return seconds  # type: ignore[no-any-return]
+
+
+@kernel
+def _gradients(setting: Any, plan: Any, n_micro: int, backward_s: float, compute_s: float, out: Any) -> None:
+    """Gradient exchange and parameter gathers, with the seconds of compute that they can hide behind.
+
+    Buckets keep all levels busy at once: the outermost hides behind its share of compute, inner ones behind what it
+    leaves.
+    """
+    dense, experts = stage_params(setting, plan)
+    tp = plan["tp"]
+    size = plan["dp"] * plan["cp"]
+    scale = setting["gradient_bytes"]
+    intra, inter = gradient_s(setting, size, tp, dense * scale)
+    if experts > 0:
+        n_copies = size * tp // plan["ep"]
+        near, far = gradient_s(setting, n_copies, plan["ep"], experts * scale)
+        intra += near
+        inter += far
+    rings = setting["dp_exposed"]
+    share = setting["dp_hidden"]
+    cover = backward_s
+    if plan["zero"] == 3:
+        rings = 1.5 * n_micro
+        share = setting["sharded_hidden"]
+        cover = compute_s
+    elif plan["zero"] == 2:
+        rings *= 0.5 * (n_micro + 1.0)
+    outer = share * cover
+    inner = min(share, 1.0 - share) * cover
+    if _between_sites(setting, plan, out) > 0.0:
+        out["hideable_s"][LinkLevel.WAN] = outer
+        outer = 0.5 * inner
+        inner = outer
+    _add_exchange(out, LinkLevel.INTER.value, rings * inter, outer)
+    _add_exchange(out, LinkLevel.INTRA.value, rings * intra, inner if inter > 0.0 else outer)
+
+
+@kernel
+def _add_exchange(out: Any, level: int, seconds: float, budget_s: float) -> None:
+    """Put one level's exchange into `out`. Buckets keep all levels busy at once, so that each may use the whole
+    budget."""
+    if seconds <= 0.0:
+        return
+    alone = level != LinkLevel.INTRA or out["comm_s"][level] == 0.0
+    out["hideable_s"][level] = budget_s if alone else min(budget_s, seconds)
+    out["comm_s"][level] += seconds
+
+
+@kernel
+def _clear(out: Any, reason: int) -> None:
+    """An estimate of nothing: infinite time, no traffic."""
+    out["iter_s"] = math.inf
+    out["compute_s"] = 0.0
+    for level in range(3):
+        out["comm_s"][level] = 0.0
+        out["hideable_s"][level] = 0.0
+    out["memory_bytes"] = 0.0
+    out["state_bytes"] = 0.0
+    out["power_compute_w"] = 0.0
+    out["power_comm_w"] = 0.0
+    out["straggler_share"] = 0.0
+    out["bubble_share"] = 0.0
+    out["mfu"] = 0.0
+    out["reason"] = reason
+
+
+@kernel
+def _busy_s(setting: Any, plan: Any, tokens: float, n_micro: int, out: Any) -> tuple[float, float]:
+    """(compute of all micro-batches with bubbles, backward of one on the slowest stage); scales comm_s to the whole
+    step."""
+    pp = plan["pp"]
+    if setting["is_convolution"] > 0:
+        image = plan["micro_batch"] * setting["image_s"]
+        return n_micro * image, 0.6 * image
+    layer, backward = layer_s(setting, plan, tokens)
+    head = tokens * setting["head_token_s"] / plan["tp"]
+    n_layers = setting["layers"]
+    most = math.ceil(n_layers / pp)
+    total = n_layers * layer + head
+    plain = most * layer
+    ended = n_layers / pp * layer + head
+    slowest = max(plain, ended)
+    fill = (1.0 - 1.0 / pp) / plan["virtual_stages"]
+    slots = n_micro * (most if plain > ended else n_layers / pp) + n_layers * fill
+    out["comm_s"][LinkLevel.INTRA] *= slots
+    out["comm_s"][LinkLevel.INTER] *= slots
+    return n_micro * slowest + total * fill, most * backward + (head * 0.66 if pp == 1 else 0.0)
+
+
+@kernel
+def estimate_row(setting: Any, plan: Any, out: Any) -> None:
+    """Fill one ESTIMATE_ROW for a SETTING_ROW and a PLAN_ROW."""
+    reason = plan_reason(setting, plan)
+    _clear(out, reason)
+    if reason != 0:
+        return
+    n_micro = int(setting["global_batch"]) // (plan["dp"] * plan["micro_batch"])
+    tokens = plan["micro_batch"] * setting["seq_len"] / plan["cp"]
+    _blocking_comm(setting, plan, tokens, out)
+    busy, backward = _busy_s(setting, plan, tokens, n_micro, out)
+    n_nodes = max(1.0, setting["n_gpus"] / setting["gpus_per_node"])
+    busy *= 1.0 + setting["straggler"] * math.log2(n_nodes)
+    if plan["zero"] == 3 and plan["dp"] > 1:
+        busy *= 1.0 + setting["sharded_slowdown"]
+    _gradients(setting, plan, n_micro, backward, busy, out)
+    _point_to_point(setting, plan, tokens, n_micro, out)
+    dense, experts = stage_params(setting, plan)
+    local = dense + experts
+    if plan["zero"] >= 1:
+        local /= plan["dp"] * plan["cp"]
+    compute = busy + setting["optimizer_param_s"] * local + setting["fixed_s"]
+    total = compute
+    for level in range(3):
+        total += max(0.0, out["comm_s"][level] - out["hideable_s"][level])
+    if not total < math.inf:
+        _clear(out, Reason.LINK.value)
+        return
+    _finish(setting, plan, n_micro, compute, total, out)
+
+
+@kernel
+def _finish(setting: Any, plan: Any, n_micro: int, compute: float, total: float, out: Any) -> None:
+    """Times, memory, power and shares of a plan that can run."""
+    out["iter_s"] = total
+    out["compute_s"] = compute
+    out["memory_bytes"] = peak_bytes(setting, plan, n_micro)
+    out["state_bytes"] = 14.0 * setting["params_all"]
+    bubble = bubble_share(plan["pp"], n_micro, plan["virtual_stages"])
+    out["bubble_share"] = bubble
+    out["straggler_share"] = straggler_share(plan["pp"], n_micro, plan["virtual_stages"])
+    out["power_compute_w"] = busy_w(setting["idle_w"], setting["limit_w"], setting["gemm_w_share"], bubble)
+    out["power_comm_w"] = communication_w(setting["idle_w"], setting["limit_w"])
+    out["mfu"] = setting["global_batch"] * setting["useful_flops"] / (total * setting["n_gpus"] * setting["peak_flops"])
+    if out["memory_bytes"] > setting["memory_bytes"]:
+        out["reason"] = Reason.MEMORY.value
+
+
+@kernel
+def estimate_rows(setting: Any, plans: Any, out: Any) -> None:
+    """One estimate per plan, all of one setting. plans: [N] PLAN_ROW, out: [N] ESTIMATE_ROW."""
+    for i in range(len(plans)):
+        estimate_row(setting, plans[i], out[i])
+
+
+@kernel
+def estimate_pairs(settings: Any, plans: Any, out: Any) -> None:
+    """One estimate per pair of setting and plan, [N] each."""
+    for i in range(len(plans)):
+        estimate_row(settings[i], plans[i], out[i])
