@@ -5,7 +5,7 @@ the order in which candidates are offered (see `preference`). The simulator read
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -75,6 +75,7 @@ class Configurations:
     classes: NDArray[np.void]
     class_names: tuple[str, ...]
     estimates: tuple[Estimate | None, ...]
+    _reference_rates: dict[tuple[int, int, int, int], float] = field(default_factory=dict, repr=False, compare=False)
 
     def rows_of(self, job_class: int) -> NDArray[np.void]:
         """CONFIG rows of one class."""
@@ -83,9 +84,12 @@ class Configurations:
 
     def reference_rate(self, job_class: int, min_gpus: int, max_gpus: int, pools: int) -> float:
         """Work/s of the fastest row with min_gpus..max_gpus GPUs in the allowed pools (bit mask); 0 where there is none."""
-        rows = self.rows_of(job_class)
-        allowed = legal_rows(rows, min_gpus, max_gpus, pools)
-        return float(rows["rate"][allowed].max()) if allowed.any() else 0.0
+        key = (job_class, min_gpus, max_gpus, pools)
+        if key not in self._reference_rates:
+            rows = self.rows_of(job_class)
+            allowed = legal_rows(rows, min_gpus, max_gpus, pools)
+            self._reference_rates[key] = float(rows["rate"][allowed].max()) if allowed.any() else 0.0
+        return self._reference_rates[key]
 
 
 def legal_rows(rows: NDArray[np.void], min_gpus: int, max_gpus: int, pools: int) -> NDArray[np.bool_]:

@@ -2,8 +2,8 @@
 
 Times are naive local time (Pacific), durations are seconds. There is no job id, user, status or retry. Rules, each
 counted in the report: no or bad timestamp, duration (no repair possible) or GPU count: dropped; negative duration or
-GPU count, or no GPU: dropped; missing duration: gpu_time / num_gpus; fractional GPUs: rounded up; exact duplicates: kept
-(without an id they cannot be told from repeats).
+GPU count, or no GPU: dropped; missing duration: gpu_time / num_gpus; fractional GPUs: rounded up; exact duplicates:
+kept (without an id they cannot be told from repeats).
 """
 
 from collections import Counter

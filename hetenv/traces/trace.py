@@ -1,6 +1,7 @@
 """What a loaded trace is, whatever its format: rows in SI units, a report of the load, statistics."""
 
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -60,9 +61,9 @@ class LoadReport:
         return asdict(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trace:
-    """A loaded trace; `rows` are sorted by submit time and read-only."""
+    """A loaded trace; `rows` are sorted by submit time and read-only. Equal only to itself."""
 
     rows: NDArray[np.void]
     origin: np.datetime64
@@ -73,7 +74,7 @@ class Trace:
     statistics: dict[str, Any]
     """Under the names that the format's published statistics use."""
 
-    @property
+    @cached_property
     def days(self) -> tuple[np.datetime64, ...]:
         """Dates on which at least one job was submitted."""
         numbers = np.unique((self.rows["submit_s"] // DAY_S).astype(np.int64))

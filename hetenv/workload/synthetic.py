@@ -99,48 +99,62 @@ class SyntheticWorkload(_Config):
         Raises:
             ScenarioError: an unknown class or pool, or a reference size at which the class has no configuration.
         """
-        times = np.concatenate([np.zeros(self.initial_jobs), self.arrivals.draw(rng, context.horizon_s)])
-        rows = new_requests(times.size if self.max_jobs is None else min(self.max_jobs, times.size))
-        rows["submit_s"] = times[: rows.size]
-        kinds = choices.pick(rng, np.array([mix.share for mix in self.jobs]), rows.size)
+        times = np.concatenate([np.zeros(self.initial_jobs), self.arrivals.draw(rng, context.horizon_s)])[
+            : self.max_jobs
+        ]
+        kinds = choices.pick(rng, np.array([mix.share for mix in self.jobs]), times.size)
+        rows = self._templates(context)[kinds]
+        rows["submit_s"] = times
         for index, mix in enumerate(self.jobs):
-            chosen = np.flatnonzero(kinds == index)
-            part = rows[chosen]
-            _fill(part, mix, f"workload.jobs[{index}]", rng, context)
-            rows[chosen] = part
+            _fill(rows, np.flatnonzero(kinds == index), mix, f"workload.jobs[{index}]", rng, context)
         return by_submit(rows)
 
+    def _templates(self, context: WorkloadContext) -> NDArray[np.void]:
+        """[kinds] rows with all that does not vary within a kind."""
+        rows = new_requests(len(self.jobs))
+        for index, (row, mix) in enumerate(zip(rows, self.jobs)):
+            where = f"workload.jobs[{index}]"
+            if mix.job_class not in context.classes:
+                raise ScenarioError(f"{where}.job_class: {unknown('job class', mix.job_class, context.classes)}")
+            job_class = context.classes[mix.job_class]
+            row["job_class"] = list(context.classes).index(mix.job_class)
+            row["pools"] = pool_mask(mix.pools or job_class.pools, where, context)
+            row["checkpoint_interval"] = job_class.checkpoint_interval or NEVER
+            row["cpus_per_gpu"] = mix.cpus_per_gpu
+            row["host_mbytes_per_gpu"] = round(mix.host_memory_gbytes_per_gpu * 1000)
+            row["preemptible"] = mix.preemptible
+            if isinstance(mix.gpus, RangeGpus):
+                row["min_gpus"], row["max_gpus"] = mix.gpus.min, mix.gpus.max
+                row["elasticity"] = Elasticity[mix.gpus.kind.upper()]
+        return rows
 
-def _fill(part: NDArray[np.void], mix: JobMix, where: str, rng: np.random.Generator, context: WorkloadContext) -> None:
-    """Write all but the submit time of the jobs of one kind."""
-    if mix.job_class not in context.classes:
-        raise ScenarioError(f"{where}.job_class: {unknown('job class', mix.job_class, context.classes)}")
-    job_class = list(context.classes).index(mix.job_class)
-    pools = pool_mask(mix.pools or context.classes[mix.job_class].pools, where, context)
-    duration_s = mix.duration.draw(rng, part.size)
-    reference = choices.draw(rng, mix.gpus.reference, part.size).astype(np.int32)
-    part["job_class"], part["pools"] = job_class, pools
-    if isinstance(mix.gpus, RigidGpus):
-        part["min_gpus"] = part["max_gpus"] = reference
-    else:
-        part["min_gpus"], part["max_gpus"] = mix.gpus.min, mix.gpus.max
-        part["elasticity"] = Elasticity[mix.gpus.kind.upper()]
+
+def _fill(
+    rows: NDArray[np.void],
+    chosen: NDArray[np.int64],
+    mix: JobMix,
+    where: str,
+    rng: np.random.Generator,
+    context: WorkloadContext,
+) -> None:
+    """Write what varies among the `chosen` jobs of one kind: work, size, weight, deadline."""
+    duration_s = mix.duration.draw(rng, chosen.size)
+    reference = choices.draw(rng, mix.gpus.reference, chosen.size)
+    rates = np.zeros(chosen.size)
     for count in choices.values_of(mix.gpus.reference):
-        at_count = reference == count
-        part["work"][at_count] = duration_s[at_count] * _rate(job_class, count, pools, mix, where, context)
-    part["weight"] = choices.draw(rng, mix.weights, part.size)
-    interval = context.classes[mix.job_class].checkpoint_interval
-    part["checkpoint_interval"] = NEVER if interval is None else interval
+        rates[reference == count] = _rate(count, mix, where, context)
+    rows["work"][chosen] = duration_s * rates
+    if isinstance(mix.gpus, RigidGpus):
+        rows["min_gpus"][chosen] = rows["max_gpus"][chosen] = reference
+    rows["weight"][chosen] = choices.draw(rng, mix.weights, chosen.size)
     if mix.deadline_slack is not None:
-        part["deadline_s"] = part["submit_s"] + mix.deadline_slack * duration_s
-    part["cpus_per_gpu"] = mix.cpus_per_gpu
-    part["host_mbytes_per_gpu"] = round(mix.host_memory_gbytes_per_gpu * 1000)
-    part["preemptible"] = mix.preemptible
+        rows["deadline_s"][chosen] = rows["submit_s"][chosen] + mix.deadline_slack * duration_s
 
 
-def _rate(job_class: int, count: int, pools: int, mix: JobMix, where: str, context: WorkloadContext) -> float:
+def _rate(count: int, mix: JobMix, where: str, context: WorkloadContext) -> float:
     """Work/s of the class at one reference size."""
-    rate = context.reference_rate(job_class, count, count, pools)
+    pools = pool_mask(mix.pools or context.classes[mix.job_class].pools, where, context)
+    rate = context.reference_rate(list(context.classes).index(mix.job_class), count, count, pools)
     if rate <= 0.0:
         raise ScenarioError(
             f"{where}.gpus: class {mix.job_class!r} has no configuration on {count} GPUs of the allowed pools; "

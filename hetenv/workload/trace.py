@@ -102,27 +102,9 @@ class TraceWorkload(BaseModel):
         """Start and length of the episode's window, s since the trace's origin."""
         if self.window == "all":
             return float(trace.rows["submit_s"][0]), np.inf
-        starts_s = self.starts_s(trace, split)
+        days = None if self.splits is None else getattr(self.splits, split)
+        starts_s = window_starts_s(trace, days, self.window_h, self.start_step_h, f"workload.splits.{split}")
         return float(starts_s[rng.integers(starts_s.size)]), self.window_h * HOUR_S
-
-    def starts_s(self, trace: Trace, split: Split) -> NDArray[np.float64]:
-        """All starts of windows of a split, s since the trace's origin."""
-        if self.splits is None:
-            days = np.array(trace.days, "datetime64[D]")
-        else:
-            days = np.sort(np.array(getattr(self.splits, split), "datetime64[D]"))
-            absent = [day for day in days if day not in trace.days]
-            if absent:
-                raise ScenarioError(f"workload.splits.{split}: the trace has no job on {absent[0]}")
-        number = (days - trace.origin.astype("datetime64[D]")).astype(np.int64)
-        found = [
-            np.arange(run[0] * DAY_S, (run[-1] + 1) * DAY_S - self.window_h * HOUR_S + 1e-6, self.start_step_h * HOUR_S)
-            for run in np.split(number, np.flatnonzero(np.diff(number) > 1) + 1)
-        ]
-        starts_s = np.concatenate(found)
-        if not starts_s.size:
-            raise ScenarioError(f"workload.splits.{split}: no run of days holds a window of {self.window_h} h")
-        return starts_s
 
     def _requests(self, rows: NDArray[np.void], start_s: float, context: WorkloadContext) -> NDArray[np.void]:
         job_class = list(context.classes).index(self.job_class)
@@ -141,6 +123,26 @@ class TraceWorkload(BaseModel):
         made["checkpoint_interval"] = NEVER if config.checkpoint_interval is None else config.checkpoint_interval
         made["preemptible"] = self.preemptible
         return made
+
+
+@lru_cache(maxsize=64)
+def window_starts_s(
+    trace: Trace, days: tuple[date, ...] | None, window_h: float, step_h: float, where: str
+) -> NDArray[np.float64]:
+    """All starts of windows within consecutive `days` (None: all of the trace), s since the trace's origin."""
+    chosen = np.array(trace.days if days is None else sorted(days), "datetime64[D]")
+    absent = [day for day in chosen if day not in trace.days]
+    if absent:
+        raise ScenarioError(f"{where}: the trace has no job on {absent[0]}")
+    number = (chosen - trace.origin.astype("datetime64[D]")).astype(np.int64)
+    runs = np.split(number, np.flatnonzero(np.diff(number) > 1) + 1)
+    starts_s = np.concatenate(
+        [np.arange(run[0] * DAY_S, (run[-1] + 1) * DAY_S - window_h * HOUR_S + 1e-6, step_h * HOUR_S) for run in runs]
+    )
+    if not starts_s.size:
+        raise ScenarioError(f"{where}: no run of days holds a window of {window_h} h")
+    starts_s.flags.writeable = False
+    return starts_s
 
 
 @lru_cache(maxsize=8)
