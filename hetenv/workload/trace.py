@@ -3,14 +3,14 @@
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from hetenv.errors import ScenarioError, TraceError, unknown
-from hetenv.traces import Trace, resolve, trace_format
+from hetenv.traces import TRACE_FORMATS, Trace, resolve, trace_format
 from hetenv.units import DAY_S, HOUR_S
 from hetenv.workload.context import WorkloadContext
 from hetenv.workload.requests import NEVER
@@ -49,6 +49,12 @@ def split_of(seed: int) -> Split:
     return "validation" if seed >= FIRST_VALIDATION_SEED else "test"
 
 
+def _known_format(name: str) -> str:
+    if name not in TRACE_FORMATS:
+        raise ValueError(unknown("trace format", name, TRACE_FORMATS))
+    return name
+
+
 class TraceWorkload(BaseModel):
     """Rigid jobs with the trace's GPU counts and run times (on the class's fastest configuration of that size).
 
@@ -62,7 +68,7 @@ class TraceWorkload(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["trace"] = "trace"
-    format: str
+    format: Annotated[str, AfterValidator(_known_format)]
     path: str = Field(description="`shared:` and a path in the shared data folder, or a path in the scenario's folder")
     job_class: str
     window: Literal["seeded", "all"] = "seeded"

@@ -143,7 +143,14 @@ def test_files_that_are_not_there(tmp_path: Path, make_context: MakeContext, mon
 
 @pytest.mark.parametrize(
     "fields",
-    [{"window": "some"}, {"window_h": 0}, {"max_jobs": 0}, {"splits": {**SPLITS, "test": ["2017-10-20"]}}, {"days": 3}],
+    [
+        {"format": "phily_csv"},
+        {"window": "some"},
+        {"window_h": 0},
+        {"max_jobs": 0},
+        {"splits": {**SPLITS, "test": ["2017-10-20"]}},
+        {"days": 3},
+    ],
 )
 def test_bad_fields_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
