@@ -13,16 +13,19 @@ from hetenv.env.candidates import CANDIDATE, build, n_rows, shape_of
 from hetenv.env.observation import layout, observe
 from hetenv.env.reward import weights_of
 from hetenv.jit import entry, kernel
+from hetenv.jit_reference import by_reference
 from hetenv.objective import Account
 from hetenv.scenario import Compiled, World
 from hetenv.sim.advance import advance
 from hetenv.sim.running import count
 from hetenv.sim.simulator import Simulator
-from hetenv.sim.step import clear_delta, give
+from hetenv.sim.step import clear_delta, give, open_episode, warm_up
 from hetenv.sim.tables import DELTA, NONE, Facts, Rows, State, Status
 
 KEEP: Final = -2
 """Action that leaves a simulation as it stands."""
+OPEN: Final = -3
+"""Action that begins the episode of the world that was loaded."""
 
 
 @kernel
@@ -73,25 +76,30 @@ def report(
 
 @kernel
 def step_batch(
-    state: State,
-    facts: Facts,
+    tables: State,
+    worlds: Facts,
     shape: Rows,
     weights: NDArray[np.float64],
-    tables: Rows,
+    candidates: Rows,
     windows: NDArray[np.int32],
     actions: NDArray[np.int64],
     flat: NDArray[np.float32],
     mask: NDArray[np.int8],
     rewards: NDArray[np.float64],
 ) -> None:
-    """One step of every open simulation whose action is not KEEP; the others are reported as they stand."""
+    """One step of every open simulation; OPEN begins an episode, KEEP leaves one as it stands."""
+    state, facts = by_reference(tables), by_reference(worlds)
     for b in range(actions.shape[0]):
-        if actions[b] != KEEP and state.clock[b]["status"] == Status.OPEN:
-            choose(state, facts, b, actions[b], shape, tables[b], windows[b])
-            rewards[b] = report(state, facts, b, weights, tables[b], flat[b], mask[b])
-        else:
-            report(state, facts, b, weights, tables[b], flat[b], mask[b])
-            rewards[b] = 0.0
+        acts = actions[b] > OPEN and actions[b] != KEEP and state.clock[b]["status"] == Status.OPEN
+        if acts:
+            choose(state, facts, b, actions[b], shape, candidates[b], windows[b])
+        elif actions[b] == OPEN:
+            open_episode(state, facts, b)
+            warm_up(state, facts, b)
+            offer(state, facts, b, shape, candidates[b], windows[b])
+            clear_delta(state, b)
+        reward = report(state, facts, b, weights, candidates[b], flat[b], mask[b])
+        rewards[b] = reward if acts else 0.0
 
 
 RewardLike = Mapping[str, float] | Callable[[NDArray[np.float64]], float] | None
@@ -120,10 +128,16 @@ class EnvCore:
 
     def reset(self, world: World, b: int = 0) -> None:
         """Begin an episode in simulation b and offer its first decision."""
-        self.simulator.reset(world, b)
-        simulator = self.simulator
-        offer(simulator.state, simulator.facts, b, self._shape, self.candidates[b], self.windows[b])
-        clear_delta(simulator.state, b)
+        self.reset_many({b: world})
+
+    def reset_many(self, worlds: Mapping[int, World]) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+        """Begin episodes in several simulations; returns flat observations [B, D] and masks [B, A] of all."""
+        actions = np.full(self.simulator.n_envs, KEEP, np.int64)
+        for b, world in worlds.items():
+            self.simulator.load(world, b)
+            actions[b] = OPEN
+        flat, mask, _ = self.step(actions)
+        return flat, mask
 
     def step(
         self, actions: NDArray[np.int64]
@@ -154,7 +168,7 @@ class EnvCore:
         self._step(*arguments)
         if callable(self.reward):
             for b in range(n):
-                if actions[b] != KEEP:
+                if actions[b] > OPEN and actions[b] != KEEP:
                     rewards[b] = self.reward(simulator.state.ledger[b, DELTA].copy())
         return flat, mask, rewards
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from hetenv.beliefs import N_BACKLOG_BINS
 from hetenv.cluster import Cluster
 from hetenv.events.stream import EVENT
-from hetenv.scenario import Compiled, EventClockConfig, RoundClockConfig
+from hetenv.scenario import Compiled, EventClockConfig, RoundClockConfig, WarmStart
 from hetenv.sim import tables
 from hetenv.sim.bitset import insert, n_words, summary_words
 from hetenv.sim.tables import LEDGER_SHAPE, NONE, Facts, State
@@ -136,6 +136,8 @@ def rules_of(compiled: Compiled) -> NDArray[np.void]:
         rules["round_s"] = clock.round_s
     rules["measure_from_s"] = measure.from_s
     rules["measure_to_s"] = np.inf if measure.to_s is None else measure.to_s
+    if isinstance(scenario.start, WarmStart):
+        rules["warm_until_s"] = scenario.start.until_s
     rules["max_commands"] = scenario.candidates.max_commands_per_instant
     return rules
 

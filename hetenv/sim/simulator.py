@@ -1,18 +1,19 @@
 """The Python face of the simulator: a batch of episodes of one scenario, driven by commands."""
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from hetenv.errors import CommandError
-from hetenv.scenario import Compiled, WarmStart, World
-from hetenv.sim import step
+from hetenv.jit import entry
+from hetenv.scenario import Compiled, World
 from hetenv.sim.bitset import insert, n_words, summary_words
-from hetenv.sim.commands import Command, is_legal
+from hetenv.sim.commands import Command
 from hetenv.sim.initial import empty_facts, initial_state
 from hetenv.sim.invariants import check
-from hetenv.sim.tables import JobState, State, Status
+from hetenv.sim.step import Verb, run
+from hetenv.sim.tables import NONE, JobState, State, Status
 
 GROWTH = 1.25
 """Spare room for requests and events, so that worlds of unlike size seldom move the tables."""
@@ -35,9 +36,15 @@ class Simulator:
         self.state = _repeated(self._empty, n_envs)
         self.facts = empty_facts(compiled, n_envs, 1, 1)
         self.state.clock["status"] = Status.TERMINATED
+        self._entry: Any = None
 
     def reset(self, world: World, b: int = 0) -> None:
         """Begin an episode of `world` in simulation b and bring it to its first decision."""
+        self.load(world, b)
+        self._run(b, Verb.OPEN)
+
+    def load(self, world: World, b: int = 0) -> None:
+        """Put a world and the empty cluster into simulation b; its episode is still to be opened."""
         self._make_room(world)
         for table, empty in zip(self.state, self._empty):
             table[b] = empty[0]
@@ -48,10 +55,12 @@ class Simulator:
         self.facts.node_event[b] = world.node_event
         clock = self.state.clock[b]
         clock["world"], clock["n_requests"], clock["n_wall"] = b, n, world.n_wall_events
-        step.open_episode(self.state, self.facts, b)
-        start = self.compiled.scenario.start
-        if isinstance(start, WarmStart):
-            step.warm_up(self.state, self.facts, b, start.until_s)
+
+    def _run(self, b: int, verb: Verb, command: int = 0, job: int = NONE, config: int = NONE) -> bool:
+        arguments = (self.state, self.facts, b, int(verb), int(command), job, config)
+        if self._entry is None:
+            self._entry = entry(run, *arguments)
+        return bool(self._entry(*arguments))
 
     def give(self, command: Command, job: int = -1, config: int = -1, b: int = 0) -> bool:
         """Give one command; False if it was illegal (it then changed nothing but is counted).
@@ -62,7 +71,11 @@ class Simulator:
         status = self.state.clock[b]["status"]
         if status != Status.OPEN:
             raise CommandError(f"simulation {b} is {Status(status).name.lower()}; call reset before giving commands")
-        return bool(step.give(self.state, self.facts, b, Command(command), job, config))
+        return self._run(b, Verb.GIVE, Command(command), int(job), int(config))
+
+    def clear_delta(self, b: int = 0) -> None:
+        """Begin a new DELTA row of the ledger."""
+        self._run(b, Verb.CLEAR)
 
     def wait(self, b: int = 0) -> None:
         """Let time move to the next decision."""
@@ -70,7 +83,7 @@ class Simulator:
 
     def is_legal(self, command: Command, job: int = -1, config: int = -1, b: int = 0) -> bool:
         """Whether `give` would carry the command out."""
-        return bool(is_legal(self.state, self.facts, b, Command(command), job, config))
+        return self._run(b, Verb.ASK, Command(command), int(job), int(config))
 
     def status(self, b: int = 0) -> Status:
         """Whether simulation b is open, terminated or truncated."""
@@ -101,9 +114,12 @@ class Simulator:
         for b in range(self.n_envs) if bs is None else bs:
             check(self.state, self.facts, b)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_entry": None}
+
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__)
+        copy.__dict__.update(self.__getstate__())
         copy.state = self.snapshot()
         changing = {name: getattr(self.facts, name).copy() for name in ("requests", "events", "ranks", "ranked", "node_event")}
         copy.facts = self.facts._replace(**changing)

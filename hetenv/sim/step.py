@@ -1,6 +1,9 @@
 """The compiled entries of the simulator: open an episode, give one command, let time move, run the warm-up."""
 
+from enum import IntEnum
+
 from hetenv.jit import kernel
+from hetenv.jit_reference import by_reference
 from hetenv.sim.advance import advance, begin_instant, happen
 from hetenv.sim.commands import Command, apply_command, is_legal
 from hetenv.sim.queue import next_queued
@@ -70,10 +73,37 @@ def start_first_fit(state: State, facts: Facts, b: int) -> bool:
 
 
 @kernel
-def warm_up(state: State, facts: Facts, b: int, until_s: float) -> None:
-    """Run first-fit FIFO until the first decision instant at or after `until_s`."""
-    clock = state.clock[b]
+def warm_up(state: State, facts: Facts, b: int) -> None:
+    """Run first-fit FIFO until the first decision instant at or after the scenario's `start.until_s`."""
+    clock, until_s = state.clock[b], facts.rules[0]["warm_until_s"]
     while clock["status"] == Status.OPEN and clock["now"] < until_s:
         if not start_first_fit(state, facts, b):
             give(state, facts, b, Command.WAIT, NONE, NONE)
     clear_delta(state, b)
+
+
+class Verb(IntEnum):
+    """What `run` is asked to do."""
+
+    OPEN = 0
+    GIVE = 1
+    ASK = 2
+    """Whether a command is legal."""
+    CLEAR = 3
+    """Begin a new DELTA row."""
+
+
+@kernel
+def run(tables: State, world: Facts, b: int, verb: int, command: int, job_id: int, config_id: int) -> bool:
+    """The one compiled entry of the simulator's Python face."""
+    state, facts = by_reference(tables), by_reference(world)
+    if verb == Verb.OPEN:
+        open_episode(state, facts, b)
+        warm_up(state, facts, b)
+    elif verb == Verb.GIVE:
+        return give(state, facts, b, command, job_id, config_id)
+    elif verb == Verb.ASK:
+        return is_legal(state, facts, b, command, job_id, config_id)
+    else:
+        clear_delta(state, b)
+    return True

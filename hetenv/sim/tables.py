@@ -187,6 +187,7 @@ RULES = np.dtype(
         ("round_s", "f8"),  # 0: event clock
         ("measure_from_s", "f8"),
         ("measure_to_s", "f8"),
+        ("warm_until_s", "f8"),
         ("max_commands", "i4"),
     ],
     align=True,
