@@ -11,6 +11,7 @@ from hetenv.sim.simulator import Simulator
 from hetenv.sim.tables import JobState
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -36,17 +37,17 @@ class MeasuredJobs:
     """End of the episode."""
 
     @property
-    def is_finished(self) -> NDArray[np.bool_]:
-        return self.state == JobState.FINISHED
+    def is_finished(self) -> Flags:
+        return np.equal(self.state, JobState.FINISHED)
 
     @property
-    def is_rejected(self) -> NDArray[np.bool_]:
-        return self.state == JobState.REJECTED
+    def is_rejected(self) -> Flags:
+        return np.equal(self.state, JobState.REJECTED)
 
     @property
-    def is_open(self) -> NDArray[np.bool_]:
+    def is_open(self) -> Flags:
         """Queued or running at the end of the episode."""
-        return (self.state == JobState.QUEUED) | (self.state == JobState.RUNNING)
+        return np.isin(self.state, (JobState.QUEUED, JobState.RUNNING))
 
     @property
     def jct_s(self) -> Floats:
@@ -92,7 +93,7 @@ def mean_contention(submit_s: Floats, left_s: Floats) -> Floats:
     stay_s = left_s - submit_s
     shared = job_s[place[submit_s.size :]] - job_s[place[: submit_s.size]]
     mean = np.divide(shared, stay_s, out=np.ones(submit_s.size), where=stay_s > 0)
-    return np.maximum(mean, 1.0)
+    return np.asarray(np.maximum(mean, 1.0))
 
 
 def _run_times(compiled: Compiled, requests: NDArray[np.void], contention: Floats) -> tuple[Floats, Floats]:
