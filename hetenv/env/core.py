@@ -119,6 +119,7 @@ class EnvCore:
         config = compiled.scenario.candidates
         self.n_actions = n_rows(config)
         self.layout = layout(compiled)
+        self._n_features = self.layout.size
         self.candidates = np.zeros((n_envs, self.n_actions), CANDIDATE)
         self.windows = np.full((n_envs, config.queued + config.running), NONE, np.int32)
         self.reward = reward
@@ -148,7 +149,7 @@ class EnvCore:
             flat observations [B, D], masks [B, A] and rewards [B], all fresh arrays.
         """
         n = actions.shape[0]
-        flat = np.empty((n, self.layout.size), np.float32)
+        flat = np.empty((n, self._n_features), np.float32)
         mask, rewards = np.empty((n, self.n_actions), np.int8), np.empty(n)
         simulator = self.simulator
         arguments = (

@@ -5,6 +5,7 @@ The fields below are the documentation of the observation; `layout` gives their 
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -86,13 +87,13 @@ class Layout:
     @property
     def size(self) -> int:
         """D: length of the flat buffer."""
-        return sum(int(np.prod(shape)) for _, shape in self.parts)
+        return sum(prod(shape) for _, shape in self.parts)
 
     def views(self, flat: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
         """The parts as views into flat buffers [..., D], each [..., *shape]."""
         views, first = {}, 0
         for name, shape in self.parts:
-            last = first + int(np.prod(shape))
+            last = first + prod(shape)
             views[name] = flat[..., first:last].reshape(*flat.shape[:-1], *shape)
             first = last
         return views
