@@ -27,6 +27,8 @@ class Accelerator:
     intra_link: str
     intra_bytes_per_s: float
     """Per direction, of one accelerator to its neighbours in the link domain."""
+    host_launch_factor: float
+    """Kernel launch time relative to an x86 host."""
     link_domain_gpus: int
     """Largest number of accelerators that intra_link joins."""
     tdp_w: float
@@ -86,6 +88,8 @@ class Model:
     dense_ffn_hidden: int
     shared_ffn_hidden: int
     """FFN width of the experts that see every token."""
+    latent_attention_params: int
+    """Attention weights of one layer where they are low-rank (multi-head latent attention), 0 = by the formula."""
     extra_params: int
     """What the formula does not see: pooler, patch embedding, token types."""
     head_share: float
@@ -115,6 +119,8 @@ class Model:
     @property
     def attention_params(self) -> int:
         """Of one layer: query, key, value and output projections; grouped queries share keys and values."""
+        if self.latent_attention_params:
+            return self.latent_attention_params
         q, kv, h = self.heads * self.head_dim, self.kv_heads * self.head_dim, self.hidden
         return 2 * h * q + 2 * h * kv + ((q + 2 * kv + h) if self.bias else 0)
 
@@ -212,9 +218,15 @@ class Stack:
     """HBM passes over activations for casting to 8 bits and below."""
     expert_fixed_tokens: float
     """A grouped GEMM of n tokens per expert costs as one of n + this many."""
+    expert_gemm_rate: float
+    """Rate of grouped expert GEMMs relative to that of the other layer GEMMs."""
+    expert_launch: float
+    """Launch time of a layer with experts relative to one without."""
     expert_permute_passes: float
     expert_link_rate: float
-    """Multiplies the time of the all-to-alls."""
+    """Multiplies the time of the all-to-alls inside a node or NVLink domain."""
+    expert_inter_rate: float
+    """Multiplies the time of the all-to-alls between nodes."""
     optimizer_passes: float
     """HBM bytes per local parameter of an optimizer step."""
     fixed_s: float
@@ -236,8 +248,8 @@ class Stack:
 class Efficiency:
     """A fitted factor on the GEMM rate of an architecture at a precision, or of one accelerator at all precisions.
 
-    `name` is architecture/precision class (hopper/fp8; classes: fp32, tf32, 16bit, fp8, mxfp8, nvfp4) or
-    accelerator/name.
+    `name`: precision:hopper/fp8 (classes: fp32, tf32, 16bit, fp8, mxfp8, nvfp4), accelerator:NAME, memory:hopper (HBM
+    rate) or conv:ampere/tf32 (convolutions).
     """
 
     name: str

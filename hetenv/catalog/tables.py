@@ -88,13 +88,25 @@ def precision_class(precision: str) -> str:
     return "16bit" if precision.upper() in ("FP16", "BF16") else precision.lower()
 
 
+def _factor(name: str) -> float:
+    found = efficiencies().get(name)
+    return 1.0 if found is None else found.factor
+
+
 def efficiency(entry: Accelerator, precision: str) -> float:
     """Share of the peak that large GEMMs reach: the measured share times the fitted factors, 1 where there is none."""
-    share = entry.achievable_share
-    for key in (f"{entry.architecture}/{precision_class(precision)}", f"accelerator/{entry.name}"):
-        if key in efficiencies():
-            share *= efficiencies()[key].factor
-    return share
+    kind = f"precision:{entry.architecture}/{precision_class(precision)}"
+    return entry.achievable_share * _factor(kind) * _factor(f"accelerator:{entry.name}")
+
+
+def memory_factor(entry: Accelerator) -> float:
+    """Fitted factor on the HBM rate of an architecture."""
+    return _factor(f"memory:{entry.architecture}")
+
+
+def convolution_factor(entry: Accelerator, precision: str) -> float:
+    """Fitted factor on the convolution rate of an architecture at a precision."""
+    return _factor(f"conv:{entry.architecture}/{precision_class(precision)}")
 
 
 def names(kind: str) -> tuple[str, ...]:
@@ -108,3 +120,9 @@ def names(kind: str) -> tuple[str, ...]:
     if kind not in tables:
         raise ScenarioError(unknown("catalog table", kind, tables))
     return tables[kind]
+
+
+@cache
+def start_stack() -> Stack:
+    """The values that fits start from (not fitted), in start_stack.csv."""
+    return csv_table.read(_FOLDER / "start_stack.csv", Stack)["start"]

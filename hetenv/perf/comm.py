@@ -71,20 +71,23 @@ def group_share(setting: Any, size: int, stride: int) -> tuple[int, int]:
 
 
 @kernel
-def tensor_s(setting: Any, tp: int, tokens: float, n_reductions: float) -> float:
-    """Exposed seconds of one layer's `n_reductions` all-reduces of tokens x hidden over `tp` members.
+def tensor_s(setting: Any, tp: int, tokens: float, n_reductions: float) -> tuple[float, float]:
+    """(INTRA, INTER) exposed seconds of one layer's `n_reductions` all-reduces of tokens x hidden over `tp` members.
 
-    Inside a node at the GPU's link; over nodes at the NICs of the members' node, latency three times that of the node.
+    Over nodes: reduced inside each node first, then between nodes over all NICs of the node, at three times the latency.
     """
     if tp <= 1:
-        return 0.0
-    bandwidth = setting["intra_bytes_per_s"]
+        return 0.0, 0.0
+    times = n_reductions * setting["tp_exposed"]
+    n_bytes = setting["tensor_token_bytes"] * tokens
     latency = setting["tp_latency_s"] * math.log2(tp)
-    if tp > setting["gpus_per_node"]:
-        bandwidth = min(bandwidth, setting["inter_bytes_per_s"])
-        latency *= 3.0
-    ring = transfer_s(2.0 * (tp - 1) / tp * setting["tensor_token_bytes"] * tokens, bandwidth)
-    return n_reductions * setting["tp_exposed"] * (ring + latency)  # type: ignore[no-any-return]
+    local = float(min(tp, int(setting["gpus_per_node"])))
+    intra = transfer_s(2.0 * (local - 1.0) / local * n_bytes, setting["intra_bytes_per_s"])
+    if local >= tp:
+        return times * (intra + latency), 0.0
+    nodes = tp / local
+    inter = transfer_s(2.0 * (nodes - 1.0) / nodes * n_bytes, setting["inter_bytes_per_s"])
+    return times * intra, times * (inter + 3.0 * latency)
 
 
 @kernel
@@ -112,8 +115,7 @@ def exchange_s(setting: Any, size: int, n_bytes: float) -> tuple[float, float]:
     if size <= 1:
         return 0.0, 0.0
     local = min(float(size), setting["gpus_per_node"])
-    rate = setting["expert_link_rate"]
-    intra = transfer_s(n_bytes * (local - 1.0) / size, setting["intra_bytes_per_s"]) * rate
+    intra = transfer_s(n_bytes * (local - 1.0) / size, setting["intra_bytes_per_s"]) * setting["expert_link_rate"]
     nic_share = setting["inter_bytes_per_s"] / setting["gpus_per_node"]
-    inter = transfer_s(n_bytes * (size - local) / size, nic_share) * rate
+    inter = transfer_s(n_bytes * (size - local) / size, nic_share) * setting["expert_inter_rate"]
     return intra, inter

@@ -46,7 +46,7 @@ def plan_reason(setting: Any, plan: Any) -> int:
     if plan["virtual_stages"] > 1:
         if plan["schedule"] != Schedule.INTERLEAVED or plan["pp"] < 2:
             return Reason.SCHEDULE.value
-        if (batch // share) % plan["pp"] != 0 or int(setting["layers"]) % (plan["pp"] * plan["virtual_stages"]) != 0:
+        if (batch // share) % plan["pp"] != 0:
             return Reason.SCHEDULE.value
     elif plan["schedule"] == Schedule.INTERLEAVED:
         return Reason.SCHEDULE.value

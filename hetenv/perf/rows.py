@@ -93,24 +93,25 @@ def _ints(names: str) -> np.dtype[np.void]:
 MODEL_ROW: Final = _floats(
     "is_convolution layers hidden heads kv_heads head_dim ffn_hidden ffn_factor vocab causal dropout "
     "n_experts topk n_dense_layers dense_ffn_hidden shared_ffn_hidden head_share "
-    "embedding_params head_params shared_layer_params expert_params dense_layer_params n_params n_active_params "
+    "attention_params embedding_params head_params shared_layer_params expert_params dense_layer_params n_params n_active_params "
     "train_flops train_bytes"
 )
 """ffn_factor: weight matrices of the FFN (3 gated, 2 plain). dropout: 1 where masks are kept. train_*: per image."""
 
 DEVICE_ROW: Final = _floats(
-    "peak_flops peak16_flops element_bytes is_narrow efficiency efficiency16 memory_bytes memory_bytes_per_s "
+    "peak_flops peak16_flops element_bytes is_narrow efficiency efficiency16 convolution memory_bytes memory_bytes_per_s "
     "n_gpus gpus_per_node n_sites intra_bytes_per_s inter_bytes_per_s wan_bytes_per_s "
     "intra_latency_s inter_latency_s wan_latency_s idle_w limit_w clock launch_factor"
 )
-"""efficiency: achievable share x fitted factors, of peak_flops. is_narrow: 1 for 8 bits and fewer. inter: all NICs of
+"""convolution: fitted factor on convolutions. efficiency: achievable share x fitted factors, of peak_flops. is_narrow: 1 for 8 bits and fewer. inter: all NICs of
 a node. clock: speed of the arithmetic under a power cap, 1 without. limit_w: power cap or TDP."""
 
 STACK_ROW: Final = _floats(
     "gemm_efficiency operand_passes elementwise_passes attention_rate bmm_rate score_passes launch_s "
     "intra_rate inter_rate tp_exposed tp_latency_s dp_exposed dp_hidden p2p_exposed sharded_hidden "
     "sharded_slowdown straggler full_recompute "
-    "selective_recompute head_passes cast_passes expert_fixed_tokens expert_permute_passes expert_link_rate "
+    "selective_recompute head_passes cast_passes expert_fixed_tokens expert_gemm_rate expert_launch "
+    "expert_permute_passes expert_link_rate expert_inter_rate "
     "optimizer_passes fixed_s convolution_efficiency input_samples_per_s is_flash skips_masked launch_blocks"
 )
 """One row of the catalog's stacks; see hetenv.catalog.entries.Stack."""
@@ -122,7 +123,7 @@ SETTING_ROW: Final = _floats(
     "tensor_token_bytes params_layer params_experts params_first params_last params_all "
     "element_bytes gradient_bytes optimizer_param_s fixed_s "
     "full_recompute selective_recompute drops_scores straggler sharded_hidden sharded_slowdown dp_hidden dp_exposed "
-    "tp_exposed tp_latency_s p2p_exposed expert_link_rate expert_fixed_tokens "
+    "tp_exposed tp_latency_s p2p_exposed expert_link_rate expert_inter_rate expert_fixed_tokens "
     "intra_bytes_per_s inter_bytes_per_s wan_bytes_per_s intra_latency_s inter_latency_s wan_latency_s "
     "memory_bytes act_token_whole act_token_split act_token_scores act_token_full act_token_head "
     "useful_flops peak_flops idle_w limit_w gemm_w_share precision_ok"

@@ -41,7 +41,7 @@ def _gemm_terms(model: Any, device: Any, stack: Any, rate: float, byte_s: float,
         if model["n_experts"] == 0
         else model["shared_ffn_hidden"] * (1.0 - dense) + model["dense_ffn_hidden"] * dense
     )
-    weights = h * (2.0 * q + 2.0 * kv) + g * h * width
+    weights = model["attention_params"] + g * h * width
     out["token_s"] = per(2.0 * weights, rate)
     out["operand_token_s"] = byte_s * (4.0 * h if width > 0 else 2.0 * h)
     out["shared_operand_token_s"] = byte_s * (2.0 * q + 2.0 * kv + g * width)
@@ -52,9 +52,25 @@ def _gemm_terms(model: Any, device: Any, stack: Any, rate: float, byte_s: float,
     if model["n_experts"] > 0:
         share = 1.0 - dense
         expert = g * h * model["ffn_hidden"]
-        out["expert_token_s"] = share * (per(2.0 * expert, rate) + byte_s * (2.0 * h + g * model["ffn_hidden"]))
+        out["expert_token_s"] = share * (per(2.0 * expert, rate * stack["expert_gemm_rate"]) + byte_s * (2.0 * h + g * model["ffn_hidden"]))
         out["expert_weight_s"] = share * byte_s * expert
         out["permute_token_s"] = share * stack["expert_permute_passes"] * 2.0 * h / device["memory_bytes_per_s"]
+
+
+@kernel
+def elementwise_share(model: Any) -> float:
+    """Element-wise HBM passes of a layer relative to a GPT layer with dropout and a plain FFN of 4h (23 passes).
+
+    Norms 4, residual sums 6, dropout 5, activation 2 per FFN width (3 gated), rotary embedding 2 over queries and keys.
+    """
+    h = max(model["hidden"], 1.0)
+    width = model["ffn_hidden"]
+    if model["n_experts"] > 0:
+        width = model["ffn_hidden"] * model["topk"] + model["shared_ffn_hidden"]
+    passes = 10.0 + 5.0 * model["dropout"] + model["ffn_factor"] * width / h
+    if model["ffn_factor"] == 3.0:
+        passes += 2.0 * (model["heads"] + model["kv_heads"]) * model["head_dim"] / h
+    return passes / 23.0  # type: ignore[no-any-return]
 
 
 @kernel
@@ -146,6 +162,7 @@ def _copy_facts(model: Any, device: Any, stack: Any, out: Any) -> None:
     out["tp_latency_s"] = stack["tp_latency_s"]
     out["p2p_exposed"] = stack["p2p_exposed"]
     out["expert_link_rate"] = stack["expert_link_rate"]
+    out["expert_inter_rate"] = stack["expert_inter_rate"]
     out["expert_fixed_tokens"] = stack["expert_fixed_tokens"]
 
 
@@ -184,14 +201,14 @@ def _head_and_image(model: Any, device: Any, stack: Any, seq_len: float, out: An
         if model["n_experts"] > 0
         else model["ffn_hidden"]
     )
-    weights = model["layers"] * h * (2.0 * q + 2.0 * model["kv_heads"] * model["head_dim"])
+    weights = model["layers"] * model["attention_params"]
     weights += g * h * (main * width + model["n_dense_layers"] * model["dense_ffn_hidden"])
     attention = 12.0 * seq_len * q * model["layers"] * (0.5 if model["causal"] > 0 else 1.0)
     out["useful_flops"] = seq_len * (6.0 * weights + attention + 6.0 * h * vocab)
     out["image_s"] = 0.0
     if model["is_convolution"] > 0:
         rate = (
-            device["peak_flops"] * device["clock"] * min(device["efficiency"] * stack["convolution_efficiency"], 0.95)
+            device["peak_flops"] * device["clock"] * min(device["convolution"] * stack["convolution_efficiency"], 0.95)
         )
         traffic = model["train_bytes"] * device["element_bytes"] / 2.0
         out["image_s"] = per(model["train_flops"], rate) + traffic / (0.8 * device["memory_bytes_per_s"])
@@ -216,9 +233,11 @@ def prepare(model: Any, device: Any, stack: Any, seq_len: float, global_batch: f
     _activation_terms(model, device, out)
     _head_and_image(model, device, stack, seq_len, out)
     h = model["hidden"]
-    out["elementwise_token_s"] = stack["elementwise_passes"] * w * h / bandwidth
+    out["elementwise_token_s"] = stack["elementwise_passes"] * elementwise_share(model) * w * h / bandwidth
     out["cast_token_s"] = device["is_narrow"] * stack["cast_passes"] * 2.0 * h / bandwidth
     out["launch_s"] = stack["launch_s"] * device["launch_factor"]
+    if model["n_experts"] > 0:
+        out["launch_s"] *= 1.0 + (stack["expert_launch"] - 1.0) * (1.0 - model["n_dense_layers"] / out["layers"])
     out["tensor_token_bytes"] = w * h
     out["optimizer_param_s"] = stack["optimizer_passes"] / bandwidth
     gemm = out["token_s"] + out["topk"] * out["expert_token_s"] + out["attention_token_s"]

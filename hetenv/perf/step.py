@@ -14,6 +14,7 @@ from hetenv.perf.memory import peak_bytes, stage_params
 from hetenv.perf.pipeline import bubble_share, straggler_share
 from hetenv.perf.power import busy_w, communication_w
 from hetenv.perf.rows import LinkLevel, Reason, Recompute
+from hetenv.perf.setting import prepare
 
 
 @kernel
@@ -62,9 +63,7 @@ def _blocking_comm(setting: Any, plan: Any, tokens: float, out: Any) -> None:
     layers)."""
     full = plan["recompute"] == Recompute.FULL
     tp = plan["tp"]
-    tensor = tensor_s(setting, tp, tokens, 6.0 if full else 4.0)
-    intra = tensor if tp <= setting["gpus_per_node"] else 0.0
-    inter = tensor - intra if tp > 1 else 0.0
+    intra, inter = tensor_s(setting, tp, tokens, 6.0 if full else 4.0)
     if plan["ep"] > 1:
         sent = 2.0 * setting["topk"] * setting["tensor_token_bytes"] * tokens / tp
         near, far = exchange_s(setting, plan["ep"], sent)
@@ -215,9 +214,16 @@ def _busy_s(setting: Any, plan: Any, tokens: float, n_micro: int, out: Any) -> t
 def estimate_row(setting: Any, plan: Any, out: Any) -> None:
     """Fill one ESTIMATE_ROW for a SETTING_ROW and a PLAN_ROW."""
     reason = plan_reason(setting, plan)
-    _clear(out, reason)
     if reason != 0:
+        _clear(out, reason)
         return
+    price_row(setting, plan, out)
+
+
+@kernel
+def price_row(setting: Any, plan: Any, out: Any) -> None:
+    """Time, memory and power of a plan whatever `plan_reason` says of it (a measured run has run)."""
+    _clear(out, Reason.OK.value)
     n_micro = int(setting["global_batch"]) // (plan["dp"] * plan["micro_batch"])
     tokens = plan["micro_batch"] * setting["seq_len"] / plan["cp"]
     _blocking_comm(setting, plan, tokens, out)
@@ -267,7 +273,8 @@ def estimate_rows(setting: Any, plans: Any, out: Any) -> None:
 
 
 @kernel
-def estimate_pairs(settings: Any, plans: Any, out: Any) -> None:
-    """One estimate per pair of setting and plan, [N] each."""
+def price_runs(models: Any, devices: Any, stacks: Any, shapes: Any, plans: Any, settings: Any, out: Any) -> None:
+    """Prepare and price one row each, [N] rows. shapes: [N, 2] sequence length and global batch; settings: [N] work space."""
     for i in range(len(plans)):
-        estimate_row(settings[i], plans[i], out[i])
+        prepare(models[i], devices[i], stacks[i], shapes[i, 0], shapes[i, 1], settings[i])
+        price_row(settings[i], plans[i], out[i])

@@ -159,8 +159,9 @@ def device_row(devices: Devices, precision: Precision) -> NDArray[np.void]:
     row["is_narrow"] = precision >= Precision.FP8
     row["efficiency"] = catalog.efficiency(entry, precision.name)
     row["efficiency16"] = row["efficiency"] if wide else catalog.efficiency(entry, "BF16")
+    row["convolution"] = catalog.convolution_factor(entry, precision.name)
     row["memory_bytes"] = entry.memory_bytes
-    row["memory_bytes_per_s"] = entry.memory_bytes_per_s
+    row["memory_bytes_per_s"] = entry.memory_bytes_per_s * catalog.memory_factor(entry)
     row["n_gpus"] = devices.n_gpus
     row["gpus_per_node"] = devices.gpus_per_node
     row["n_sites"] = devices.n_sites
@@ -175,7 +176,7 @@ def device_row(devices: Devices, precision: Precision) -> NDArray[np.void]:
     cap = entry.tdp_w if devices.power_cap_w is None else min(devices.power_cap_w, entry.tdp_w)
     row["idle_w"], row["limit_w"] = entry.idle_w, cap
     row["clock"] = capped_clock(entry.idle_w, entry.tdp_w, cap)
-    row["launch_factor"] = devices.launch_factor
+    row["launch_factor"] = devices.launch_factor * entry.host_launch_factor
     return row
 
 

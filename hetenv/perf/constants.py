@@ -1,0 +1,128 @@
+"""The constants that are fitted, on three levels, and the priors on each. A parameter is one constant under one label.
+
+Labels of a run: global; precision:ARCHITECTURE/CLASS and accelerator:NAME and memory:ARCHITECTURE (hardware); family:F, flag:X and stack:S (software).
+A run's constants are the start values times exp(sum of the parameters of its labels). Prior: normal in the log, mean 0.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+COLUMNS: Final[dict[str, tuple[tuple[str, float], ...]]] = {
+    "gemm": (("gemm_efficiency", 1.0),),
+    "attention": (("attention_rate", -1.0), ("bmm_rate", -1.0), ("score_passes", 1.0)),
+    "elementwise": (("elementwise_passes", 1.0),),
+    "launch": (("launch_s", 1.0),),
+    "tp": (("tp_exposed", 1.0),),
+    "dp": (("dp_exposed", 1.0),),
+    "p2p": (("p2p_exposed", 1.0),),
+    "straggler": (("straggler", 1.0),),
+    "recompute": (("full_recompute", 1.0), ("selective_recompute", 1.0)),
+    "permute": (("expert_permute_passes", 1.0),),
+    "expert_link": (("expert_link_rate", 1.0),),
+    "expert_inter": (("expert_inter_rate", 1.0),),
+    "expert_fixed": (("expert_fixed_tokens", 1.0),),
+    "expert_gemm": (("expert_gemm_rate", 1.0),),
+    "expert_launch": (("expert_launch", 1.0),),
+    "operand": (("operand_passes", 1.0),),
+    "flash": (("attention_rate", 1.0),),
+    "bmm": (("bmm_rate", 1.0),),
+    "scores": (("score_passes", 1.0),),
+    "intra": (("intra_rate", 1.0),),
+    "inter": (("inter_rate", 1.0),),
+    "head": (("head_passes", 1.0),),
+    "cast": (("cast_passes", 1.0),),
+    "optimizer": (("optimizer_passes", 1.0),),
+    "tp_latency": (("tp_latency_s", 1.0),),
+    "convolution": (("convolution_efficiency", 1.0),),
+    "fixed": (("fixed_s", 1.0),),
+}
+"""Columns of STACK_ROW that a constant multiplies, with the power it enters by. Hardware labels act on DEVICE_ROW instead."""
+
+SIGMA: Final[dict[str, dict[str, float]]] = {
+    "global": {
+        "gemm": 0.1,
+        "operand": 0.1,
+        "elementwise": 0.15,
+        "flash": 0.2,
+        "bmm": 0.2,
+        "scores": 0.3,
+        "launch": 0.15,
+        "tp": 0.3,
+        "tp_latency": 0.5,
+        "dp": 0.3,
+        "p2p": 0.3,
+        "straggler": 0.5,
+        "recompute": 0.1,
+        "inter": 0.1,
+        "intra": 0.1,
+        "head": 0.15,
+        "cast": 0.5,
+        "permute": 0.5,
+        "expert_link": 0.5,
+        "expert_inter": 0.5,
+        "expert_fixed": 0.5,
+        "expert_gemm": 0.3,
+        "expert_launch": 0.4,
+        "optimizer": 0.2,
+        "convolution": 0.3,
+    },
+    "family": {"gemm": 0.05, "attention": 0.15, "elementwise": 0.15, "launch": 0.25, "tp": 0.2, "dp": 0.3, "p2p": 0.5},
+    "stack": {
+        "gemm": 0.15,
+        "attention": 1.0,
+        "elementwise": 0.6,
+        "launch": 1.2,
+        "tp": 1.5,
+        "dp": 1.5,
+        "p2p": 1.2,
+        "straggler": 1.5,
+        "recompute": 0.3,
+        "permute": 1.0,
+        "expert_link": 1.0,
+        "expert_inter": 1.0,
+        "expert_fixed": 0.5,
+        "expert_gemm": 0.2,
+        "expert_launch": 0.5,
+        "convolution": 0.4,
+        "head": 0.3,
+        "fixed": 1.0,
+    },
+    "precision": {"peak": 0.12},
+    "accelerator": {"peak": 0.07},
+    "memory": {"hbm": 0.15},
+    "conv": {"conv": 0.7},
+}
+"""Standard deviation of the log of each constant, by level. Wide ones at the stack keep its habits out of the globals."""
+
+FLAG_PARAMETERS: Final[dict[str, tuple[str, float, float]]] = {
+    "tp_overlap": ("tp", -0.45, 0.3),
+    "dp_overlap": ("dp", -0.6, 0.4),
+    "compiled": ("elementwise", -0.3, 0.3),
+    "sdpa": ("attention", 0.6, 0.2),
+    "blocking": ("launch", 0.0, 0.5),
+    "fused_permute": ("permute", -1.3, 0.5),
+}
+"""flag: (constant, prior mean of the log, sigma)."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One fitted number: the log of `constant` for all runs that carry `label`."""
+
+    label: str
+    constant: str
+    mean: float
+    sigma: float
+
+
+def parameters_for(labels: set[str]) -> list[Parameter]:
+    """All parameters that runs with these labels can speak to, in a fixed order."""
+    found: list[Parameter] = []
+    for label in sorted(labels):
+        level, _, name = label.partition(":")
+        if level == "flag":
+            constant, mean, sigma = FLAG_PARAMETERS[name]
+            found.append(Parameter(label, constant, mean, sigma))
+            continue
+        found += [Parameter(label, constant, 0.0, sigma) for constant, sigma in SIGMA[level].items()]
+    return found
