@@ -39,14 +39,22 @@ METRICS: Final[dict[str, Metric]] = {
     "jct_mean_s": Metric("completion time, end - submit, over finished jobs"),
     "jct_p50_s": Metric("median of the same"),
     "jct_p99_s": Metric("99th percentile of the same"),
-    "jct_lower_bound_mean_s": Metric("time in the system so far over all jobs not rejected: ages of unfinished ones count"),
+    "jct_lower_bound_mean_s": Metric(
+        "time in the system so far over all jobs not rejected: ages of unfinished ones count"
+    ),
     "makespan_s": Metric("first submit to last end; none while a job is unfinished"),
     "wait_mean_s": Metric("first start - submit over jobs that started"),
     "wait_p99_s": Metric("99th percentile of the same"),
-    "wait_lower_bound_mean_s": Metric("the same over all jobs not rejected: time so far of those that never started counts"),
-    "bounded_slowdown_mean": Metric("max(1, completion time / max(10 s, run time on the fastest configuration)), finished jobs"),
+    "wait_lower_bound_mean_s": Metric(
+        "the same over all jobs not rejected: time so far of those that never started counts"
+    ),
+    "bounded_slowdown_mean": Metric(
+        "max(1, completion time / max(10 s, run time on the fastest configuration)), finished jobs"
+    ),
     "bounded_slowdown_p99": Metric("99th percentile of the same"),
-    "finish_time_fairness_mean": Metric("completion time over run time on an equal share of the cluster, finished jobs"),
+    "finish_time_fairness_mean": Metric(
+        "completion time over run time on an equal share of the cluster, finished jobs"
+    ),
     "finish_time_fairness_p99": Metric("99th percentile of the same"),
     "unfair_share": Metric("finished jobs slower than on an equal share"),
     "n_deadline_misses": Metric("jobs finished after their deadline, or past it and unfinished"),
@@ -82,7 +90,13 @@ def metrics(simulator: Simulator, b: int = 0) -> dict[str, Value]:
     found: dict[str, Value] = {"objective": float(np.dot(weights, ledger))}
     found |= _counts(jobs) | _times(jobs) | _deadlines(jobs)
     found |= _capacity(ledger, simulator.compiled.cluster.n_gpus) | _energy(ledger)
-    for account in (Account.N_STARTED, Account.N_PREEMPTED, Account.N_RECONFIGURED, Account.N_EVICTED, Account.N_ILLEGAL):
+    for account in (
+        Account.N_STARTED,
+        Account.N_PREEMPTED,
+        Account.N_RECONFIGURED,
+        Account.N_EVICTED,
+        Account.N_ILLEGAL,
+    ):
         found[account.name.lower()] = int(ledger[account])
     return {name: found[name] for name in METRICS}
 

@@ -6,6 +6,7 @@ fitted normal (then it is Student's interval). The resamples are the same for ev
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -50,8 +51,8 @@ class MeanSample:
         observed = float(self.mean[column] / self.se[column])
         n_resamples = self.t.shape[0]
         n_above = int((self.t[:, column] >= observed).sum())
-        rarer = min(n_above, n_resamples - n_above)
-        return min(1.0, 2.0 * (rarer + 1) / (n_resamples + 1))
+        rarer = min(n_above, int(n_resamples) - n_above)
+        return float(min(1.0, 2.0 * (rarer + 1) / (n_resamples + 1)))
 
 
 def mean_sample(values: Floats, n_resamples: int = N_RESAMPLES) -> MeanSample:
@@ -77,16 +78,22 @@ def mean_sample(values: Floats, n_resamples: int = N_RESAMPLES) -> MeanSample:
 def _resampled_t(centred: Floats, n_resamples: int) -> Floats:
     """[resamples, K] t* of columns of mean 0."""
     n, columns = centred.shape
-    rng = np.random.default_rng([_SEED, n])
     if n < MIN_BOOTSTRAP:
-        drawn = rng.standard_normal((n_resamples, n))
+        drawn = np.random.default_rng([_SEED, n]).standard_normal((n_resamples, n))
         t = drawn.mean(axis=1) / (drawn.std(axis=1, ddof=1) / np.sqrt(n))
         return np.repeat(t[:, None], columns, axis=1)
-    counts = rng.multinomial(n, np.full(n, 1.0 / n), size=n_resamples).astype(np.float64)
+    counts = _counts(n, n_resamples)
     mean = counts @ centred / n
     variance = np.maximum(counts @ centred**2 / n - mean**2, 0.0) * n / (n - 1)
     floor = 1e-3 / np.sqrt(n)  # of the sample's own spread: a resample of one value over and over has none
     return np.asarray(mean / np.maximum(np.sqrt(variance / n), floor), np.float64)
+
+
+@lru_cache(maxsize=4)
+def _counts(n: int, n_resamples: int) -> Floats:
+    """[resamples, n] how often each value is in each resample."""
+    rng = np.random.default_rng([_SEED, n])
+    return rng.multinomial(n, np.full(n, 1.0 / n), size=n_resamples).astype(np.float64)
 
 
 def holm_levels(p_values: Floats, alpha: float = ALPHA) -> Floats:
