@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetenv import catalog
-from hetenv.catalog.software import Software, software
+from hetenv.catalog.software import Software, all_software, software
 from hetenv.catalog.tables import precision_class
 from hetenv.perf.constants import COLUMNS, FLAG_PARAMETERS, Parameter
 from hetenv.perf.plan import plan_row
@@ -31,14 +31,19 @@ Values = Mapping[tuple[str, str], float]
 """Fitted logs by (label, constant)."""
 
 
+def about_stack(name: str) -> Software:
+    """The description of a stack; a stack known by its fitted row only counts as one of its family."""
+    return all_software()[name] if name in all_software() else software(catalog.stack(name).family)
+
+
 def labels_of(run: Run) -> frozenset[str]:
     """The labels whose parameters apply to a run."""
-    about = software(run.stack)
+    about = about_stack(run.stack)
     accelerator = run.devices.accelerator_entry
     precision = precision_of(run.training.precision)
     kind = f"{accelerator.architecture}/{precision_class(precision.name)}"
     if run.kind == "cnn":
-        return frozenset({"global", f"stack:{about.name}", f"conv:{kind}"})
+        return frozenset({"global", f"stack:{run.stack}", f"conv:{kind}"})
     flags = {f"flag:{flag}" for flag in about.flags if flag in FLAG_PARAMETERS}
     return frozenset(
         flags
@@ -48,7 +53,7 @@ def labels_of(run: Run) -> frozenset[str]:
             f"accelerator:{accelerator.name}",
             f"memory:{accelerator.architecture}",
             f"family:{about.family}",
-            f"stack:{about.name}",
+            f"stack:{run.stack}",
         }
     )
 
@@ -69,8 +74,14 @@ class Table:
     wide_groups: dict[str, NDArray[np.intp]]
 
     def take(self, rows: NDArray[np.intp]) -> "Table":
-        """The table of some rows."""
-        return tabulate([self.runs[i] for i in rows])
+        """The table of some rows, constants as they are here."""
+        part = tabulate([self.runs[i] for i in rows])
+        return replace(part, stacks=self.stacks[rows], devices=self.devices[rows])
+
+    def baked(self, values: "Values") -> "Table":
+        """The table whose own constants are these values, so that no values on top mean the same predictions."""
+        stacks, devices = applied(self, values)
+        return replace(self, stacks=stacks, devices=devices)
 
 
 def start_row(about: Software) -> NDArray[np.void]:
@@ -84,8 +95,17 @@ def start_row(about: Software) -> NDArray[np.void]:
     return row
 
 
+def shipped(runs: Sequence[Run]) -> Table:
+    """The table under the catalog's stacks and efficiencies as they stand."""
+    table = tabulate(runs)
+    for i, run in enumerate(runs):
+        table.stacks[i] = stack_row(catalog.stack(run.stack))[0]
+        table.devices[i] = device_row(run.devices, precision_of(run.training.precision))[0]
+    return table
+
+
 def tabulate(runs: Sequence[Run]) -> Table:
-    """Arrays of runs that the model takes, repeats already averaged."""
+    """Arrays of runs that the model takes, repeats already averaged, under the values that fits start from."""
     n = len(runs)
     models, devices = np.zeros(n, MODEL_ROW), np.zeros(n, DEVICE_ROW)
     stacks, plans = np.zeros(n, STACK_ROW), np.zeros(n, PLAN_ROW)
@@ -100,7 +120,7 @@ def tabulate(runs: Sequence[Run]) -> Table:
         share = run.devices.accelerator_entry.achievable_share
         devices[i]["efficiency"] = devices[i]["efficiency16"] = share
         devices[i]["convolution"] = 1.0
-        stacks[i] = start_row(software(run.stack))[0]
+        stacks[i] = start_row(about_stack(run.stack))[0]
         shapes[i] = run.training.tokens_per_sample, run.training.global_batch
         plans[i] = plan_row(run.plan)[0]
         for label in labels_of(run):

@@ -1,0 +1,120 @@
+"""`calibrate`: fits at most eight constants of one source's stacks to some of its runs, on top of what is known elsewhere.
+
+Constants are chosen, not fixed: the one that lowers the penalised cost most is added and all chosen are refitted, until the gain
+falls below 1. Measured with robust log ratios, as in `fit`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hetenv import catalog
+from hetenv.errors import TraceError, unknown
+from hetenv.perf import fit
+from hetenv.perf.constants import Parameter, parameters_for
+from hetenv.perf.fit_stacks import complete, fitted_runs, left_out_values
+from hetenv.perf.rows import STACK_ROW
+from hetenv.perf.runs import Run
+
+MAX_CONSTANTS = 8
+MIN_GAIN = 1.0
+_LEVELS = ("stack", "precision", "accelerator", "conv")
+
+
+def base_table(runs: Sequence[Run]) -> fit.Table:
+    """Runs of one source under constants that have not seen it: left-one-out values, else the shipped ones."""
+    known = left_out_values().get(runs[0].source_id)
+    if known is None:
+        return fit.shipped(runs)
+    return fit.tabulate(runs).baked(complete(known, runs))
+
+
+def candidates(runs: Sequence[Run]) -> list[Parameter]:
+    """Constants of the stacks, precisions and accelerators of these runs, around what the base says."""
+    return [replace(p, mean=0.0) for p in parameters_for(fit.labels(runs)) if p.label.partition(":")[0] in _LEVELS]
+
+
+def _gains(table: fit.Table, values: fit.Values, parameters: Sequence[Parameter]) -> NDArray[np.float64]:
+    """[P] fall of the penalised cost that a Newton step in each parameter alone promises."""
+    logs = np.log(fit.predicted_s(table, values))
+    ratio = (logs - table.log_measured) / fit.NOISE
+    weight = table.weights**2 / np.sqrt(1.0 + ratio**2)
+    jacobian = fit._jacobian(table, values, parameters, logs) / fit.NOISE
+    slope = jacobian.T @ (weight * ratio)
+    curvature = (jacobian**2).T @ weight + np.array([p.sigma**-2 for p in parameters])
+    return np.asarray(slope**2 / curvature)
+
+
+def choose(table: fit.Table, parameters: Sequence[Parameter]) -> dict[tuple[str, str], float]:
+    """At most eight fitted values, chosen greedily."""
+    chosen: list[Parameter] = []
+    values: dict[tuple[str, str], float] = {}
+    best = fit.cost(table, values, [])
+    left = list(parameters)
+    while left and len(chosen) < MAX_CONSTANTS:
+        gains = _gains(table, values, left)
+        tried = None
+        for index in np.argsort(-gains)[:3]:
+            extended = [*chosen, left[int(index)]]
+            trial = fit.fit(table, extended, values, n_steps=6)
+            cost = fit.cost(table, trial, extended)
+            if tried is None or cost < tried[0]:
+                tried = (cost, trial, int(index))
+        if tried is None or best - tried[0] < MIN_GAIN:
+            break
+        best, values = tried[0], tried[1]
+        chosen.append(left.pop(tried[2]))
+    return values
+
+
+def calibrate(path: Path, source: str, runs: Sequence[Run] | None = None) -> dict[str, object]:
+    """Fit `source`'s rows of `path`; returns the chosen constants, the error and stack rows in the form of stacks.csv."""
+    every = fitted_runs(path) if runs is None else list(runs)
+    mine = [run for run in every if run.source_id == source]
+    if not mine:
+        raise TraceError(unknown("source", source, {run.source_id for run in every}))
+    table = base_table(mine)
+    values = choose(table, candidates(mine))
+    stacks, _ = fit.applied(table, values)
+    rows = []
+    for name in dict.fromkeys(run.stack for run in mine):
+        index = next(i for i, run in enumerate(mine) if run.stack == name)
+        numbers = {column: float(stacks[index][column]) for column in STACK_ROW.names or ()}
+        known = asdict(catalog.stack(name))
+        rows.append(known | numbers | {"name": f"{source}-{name}", "source": f"calibrated on {path.name}"})
+    error = np.abs(fit.predicted_s(table, values) / np.exp(table.log_measured) - 1.0)
+    return {
+        "source": source,
+        "n": len(mine),
+        "constants": {f"{label} {constant}": float(np.exp(log)) for (label, constant), log in values.items()},
+        "mape": float(error.mean()),
+        "median_ape": float(np.median(error)),
+        "stacks": rows,
+    }
+
+
+def draws(runs: Sequence[Run], n_draws: int, share: float = 0.3, seed: int = 0) -> tuple[NDArray[np.float64], float]:
+    """([N] mean relative error of each run over the draws that left it out, constants used): fitted on `share`, scored on the rest.
+
+    The first array holds signed errors averaged in absolute value; runs never left out are NaN.
+    """
+    table = base_table(runs)
+    rng = np.random.default_rng(seed)
+    total, count, used = np.zeros(len(runs)), np.zeros(len(runs)), 0
+    for _ in range(n_draws):
+        order = rng.permutation(len(runs))
+        n_fit = max(2, round(share * len(runs)))
+        train, test = np.sort(order[:n_fit]), np.sort(order[n_fit:])
+        part = table.take(train)
+        values = choose(part, candidates(part.runs))
+        used += len(values)
+        scored = table.take(test)
+        predicted = fit.predicted_s(scored, values)
+        total[test] += np.abs(predicted / np.exp(scored.log_measured) - 1.0)
+        count[test] += 1
+    return total / np.where(count > 0, count, np.nan), used / n_draws
+
+

@@ -1,0 +1,77 @@
+"""Error figures over predictions: relative errors, bias, rank correlation, plan regret, accelerator ratios. Plain numpy."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hetenv.perf.runs import Run
+
+Score = dict[str, float | int | None]
+
+
+def score(predicted_s: NDArray[np.float64], measured_s: NDArray[np.float64], n_refused: int = 0) -> Score:
+    """mape and median_ape: mean and median |error|; bias: median signed error; all fractions."""
+    if not len(measured_s):
+        return {"mape": None, "median_ape": None, "bias": None, "n": 0, "n_refused": n_refused}
+    error = predicted_s / measured_s - 1.0
+    return {
+        "mape": float(np.mean(np.abs(error))),
+        "median_ape": float(np.median(np.abs(error))),
+        "bias": float(np.median(error)),
+        "n": len(error),
+        "n_refused": n_refused,
+    }
+
+
+def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Average ranks."""
+    order = np.argsort(values, kind="stable")
+    found = np.empty(len(values))
+    found[order] = np.arange(len(values))
+    for value in np.unique(values):
+        same = values == value
+        found[same] = found[same].mean()
+    return found
+
+
+def spearman(predicted: NDArray[np.float64], measured: NDArray[np.float64]) -> float | None:
+    """Rank correlation, None for fewer than three values or no spread."""
+    if len(measured) < 3 or np.ptp(measured) == 0 or np.ptp(predicted) == 0:
+        return None
+    return float(np.corrcoef(ranks(predicted), ranks(measured))[0, 1])
+
+
+def samples_per_gpu_s(runs: Sequence[Run], seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[N] FLOP-weighted throughput per GPU: useful work per second, so that workloads of one source can be ranked."""
+    work = [run.training.global_batch * max(run.training.tokens_per_sample, 1) for run in runs]
+    sizes = [run.training.model_entry.n_active_params for run in runs]
+    gpus = [run.devices.n_gpus for run in runs]
+    return np.asarray(np.array(work, float) * np.array(sizes, float) / np.array(gpus, float) / seconds)
+
+
+def plan_regrets(runs: Sequence[Run], predicted_s: NDArray[np.float64]) -> list[float]:
+    """Per workload with at least two plans: measured time of the plan that the model picks over the best measured one."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for i, run in enumerate(runs):
+        groups.setdefault((*run.workload, run.devices.accelerator_entry.name), []).append(i)
+    found = []
+    for rows in groups.values():
+        if len({runs[i].plan for i in rows}) >= 2:
+            pick = min(rows, key=lambda i: predicted_s[i])
+            found.append(runs[pick].measured_s / min(runs[i].measured_s for i in rows))
+    return found
+
+
+def accelerator_errors(runs: Sequence[Run], predicted_s: NDArray[np.float64]) -> list[float]:
+    """Per workload run on two accelerators: relative error of the predicted ratio of their best times."""
+    groups: dict[tuple[object, ...], dict[str, tuple[float, float]]] = {}
+    for i, run in enumerate(runs):
+        best = groups.setdefault(run.workload, {})
+        name = run.devices.accelerator_entry.name
+        if name not in best or run.measured_s < best[name][0]:
+            best[name] = (run.measured_s, float(predicted_s[i]))
+    return [
+        abs((a[1] / b[1]) / (a[0] / b[0]) - 1.0) for best in groups.values() for a, b in combinations(best.values(), 2)
+    ]

@@ -1,0 +1,196 @@
+"""`validate`: the three scores of the performance model on a file of measured runs, as plain data.
+
+As shipped: the catalog's constants where they were not fitted on the source; else constants refitted without that source, and for
+expert models without that model. Calibrated: at most eight constants on a random 30 % of a source, scored on the rest. Ratio:
+within one source, between plans and between accelerators of one workload.
+"""
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hetenv.perf import calibrate, fit, scores
+from hetenv.perf.fit_stacks import complete, left_out_values
+from hetenv.perf.mixed_runs import predict_mixed
+from hetenv.perf.runs import Run, by_source, read_runs
+from hetenv.perf.settle import settled
+
+KINDS = ("dense", "moe", "cnn", "mixed")
+MIN_TO_CALIBRATE = 20
+N_DRAWS = 20
+
+
+def as_shipped(runs: Sequence[Run], leave_out_models: bool = True) -> NDArray[np.float64]:
+    """[N] seconds, each run under constants that have not seen its source (for expert models of a fitted source: its model)."""
+    predicted = np.zeros(len(runs))
+    groups: dict[str, list[int]] = {}
+    for i, run in enumerate(runs):
+        key = run.source_id if run.source_id in left_out_values() else ""
+        model = f"model:{run.training.model_entry.name}"
+        if key and leave_out_models and run.kind == "moe" and model in left_out_values():
+            key = model
+        groups.setdefault(key, []).append(i)
+    for key, rows in groups.items():
+        part = [runs[i] for i in rows]
+        table = fit.tabulate(part).baked(complete(left_out_values()[key], part)) if key else fit.shipped(part)
+        predicted[rows] = fit.predicted_s(table, {})
+    return predicted
+
+
+def _grouped(runs: Sequence[Run], predicted: NDArray[np.float64], refused: Sequence[Run]) -> dict[str, object]:
+    """Scores by kind and by source."""
+    measured = np.array([run.measured_s for run in runs])
+    kinds = np.array([run.kind for run in runs])
+    sources = np.array([run.source_id for run in runs])
+    found: dict[str, object] = {}
+    for kind in KINDS:
+        rows = kinds == kind
+        found[kind] = scores.score(predicted[rows], measured[rows], sum(run.kind == kind for run in refused))
+    per_source: dict[str, object] = {}
+    for source in sorted({*sources, *(run.source_id for run in refused)}):
+        rows = np.flatnonzero(sources == source)
+        entry = scores.score(predicted[rows], measured[rows], sum(run.source_id == source for run in refused))
+        part = [runs[i] for i in rows]
+        entry["spearman"] = scores.spearman(
+            scores.samples_per_gpu_s(part, predicted[rows]), scores.samples_per_gpu_s(part, measured[rows])
+        )
+        per_source[source] = entry
+    found["by_source"] = per_source
+    return found
+
+
+def calibrated(runs: Sequence[Run], n_draws: int = N_DRAWS) -> dict[str, object]:
+    """Mean errors over draws of sources with at least 20 configurations, by kind and by source."""
+    errors: list[NDArray[np.float64]] = []
+    kinds: list[str] = []
+    per_source: dict[str, object] = {}
+    for source, part in by_source(runs).items():
+        if len(part) < MIN_TO_CALIBRATE:
+            continue
+        error, used = calibrate.draws(part, n_draws)
+        seen = ~np.isnan(error)
+        errors.append(error[seen])
+        kinds += [run.kind for run, there in zip(part, seen) if there]
+        per_source[source] = {
+            "mape": float(error[seen].mean()),
+            "median_ape": float(np.median(error[seen])),
+            "bias": None,
+            "n": int(seen.sum()),
+            "n_refused": 0,
+            "constants_used": used,
+        }
+    flat = np.concatenate(errors) if errors else np.zeros(0)
+    names = np.array(kinds)
+    found: dict[str, object] = {}
+    for kind in KINDS:
+        rows = flat[names == kind] if len(flat) else flat
+        found[kind] = {
+            "mape": float(rows.mean()) if len(rows) else None,
+            "median_ape": float(np.median(rows)) if len(rows) else None,
+            "bias": None,
+            "n": len(rows),
+            "n_refused": 0,
+        }
+    found["by_source"] = per_source
+    return found
+
+
+def ratio(runs: Sequence[Run], predicted: NDArray[np.float64]) -> dict[str, float | int | None]:
+    """Plan regret and error of accelerator ratios, within sources."""
+    regrets = scores.plan_regrets(runs, predicted)
+    errors = scores.accelerator_errors(runs, predicted)
+    return {
+        "accelerator_mape": float(np.mean(errors)) if errors else None,
+        "accelerator_n": len(errors),
+        "plan_regret_median": float(np.median(regrets)) if regrets else None,
+        "plan_regret_p90": float(np.quantile(regrets, 0.9)) if regrets else None,
+        "plan_n": len(regrets),
+    }
+
+
+def predictions(
+    every: Sequence[Run], seconds: Mapping[tuple[object, ...], float], mixed: Mapping[str, tuple[float, str]]
+) -> list[dict[str, object]]:
+    """Rows of predictions.csv: one per measured row."""
+    rows: list[dict[str, object]] = []
+    for run in every:
+        predicted, refused = seconds.get(run.key, float("nan")), run.refused
+        if run.row_id in mixed:
+            predicted, refused = mixed[run.row_id]
+        rows.append(
+            {
+                "row_id": run.row_id,
+                "source_id": run.source_id,
+                "kind": run.kind,
+                "measured_iter_s": run.measured_s,
+                "predicted_iter_s": "" if np.isnan(predicted) else predicted,
+                "stack": run.stack,
+                "flags": "; ".join(run.flags),
+                "refused": refused,
+            }
+        )
+    return rows
+
+
+def validate(
+    path: Path | str,
+    by: str = "source_id",
+    out: Path | str | None = None,
+    stacks: Mapping[str, str] | None = None,
+    n_draws: int = N_DRAWS,
+) -> dict[str, object]:
+    """Scores of a file in the form of published training runs: {"as_shipped", "calibrated", "ratio"}.
+
+    by: column that further groups as-shipped scores (result under "by"). out: folder that gets predictions.csv.
+    stacks: source_id -> stack name, for sources that the catalog does not know.
+    """
+    path = Path(path)
+    every = [settled(run) for run in read_runs(path, dict(stacks or {}))]
+    mixed_runs = [run for run in every if run.kind == "mixed"]
+    mixed = predict_mixed(path, mixed_runs)
+    refused = [run for run in every if run.refused or (run.row_id in mixed and mixed[run.row_id][1])]
+    runs = [run for run in fit.averaged(every) if run.kind != "mixed"]
+    predicted = as_shipped(runs)
+    good = [run for run in mixed_runs if run not in refused]
+    all_runs = runs + good
+    all_predicted = np.concatenate([predicted, np.array([mixed[run.row_id][0] for run in good])])
+    shipped = _grouped(all_runs, all_predicted, refused)
+    moe = np.array([run.kind == "moe" for run in runs], bool)
+    without_source = as_shipped([run for run in runs if run.kind == "moe"], leave_out_models=False)
+    shipped["moe_leave_one_source_out"] = scores.score(
+        without_source, np.array([run.measured_s for run, there in zip(runs, moe) if there])
+    )
+    result: dict[str, object] = {
+        "as_shipped": shipped,
+        "calibrated": calibrated(runs, n_draws),
+        "ratio": ratio(runs, predicted),
+    }
+    if by != "source_id":
+        values = np.array([run.cells.get(by, "") for run in all_runs])
+        measured = np.array([run.measured_s for run in all_runs])
+        result["by"] = {
+            str(value): scores.score(all_predicted[values == value], measured[values == value])
+            for value in np.unique(values)
+        }
+    if out is not None:
+        _write_predictions(Path(out), every, runs, predicted, mixed)
+    return result
+
+
+def _write_predictions(
+    folder: Path,
+    every: Sequence[Run],
+    runs: Sequence[Run],
+    predicted: NDArray[np.float64],
+    mixed: Mapping[str, tuple[float, str]],
+) -> None:
+    seconds = {run.key: float(value) for run, value in zip(runs, predicted)}
+    rows = predictions(every, seconds, mixed)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "predictions.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
