@@ -183,10 +183,14 @@ def _node_instant(state: State, facts: Facts, b: int, node_index: int) -> None:
         come_up(state, facts, b, node_index)
         return
     settle_busy(state, b, node_index)
-    event = facts.events[state.clock[b]["world"], node["next_event"]]
-    node["busy_s"] = event["at"]
-    node["next_event"] += 1
-    apply_effect(state, facts, b, event["effect"], event["target"], event["value"])
+    world = state.clock[b]["world"]
+    budget_s = facts.events[world, node["next_event"]]["at"]
+    node["busy_s"] = budget_s
+    while node["next_event"] < facts.node_event[world, node_index + 1]:
+        event = facts.events[world, node["next_event"]]
+        if event["at"] > budget_s:
+            break
+        node["next_event"] += 1
+        apply_effect(state, facts, b, event["effect"], event["target"], event["value"])
     if node["is_up"] == 1:
         reschedule_node(state, facts, b, node_index)
-

@@ -121,6 +121,7 @@ def end_job(state: State, facts: Facts, b: int, job_id: int, final: int) -> None
     elif final == JobState.CANCELLED:
         count(state, b, Account.N_CANCELLED, 1.0)
     else:
+        job["durable"] = job["work"]
         count(state, b, Account.N_FINISHED, 1.0)
         late_s = clock["now"] - facts.requests[clock["world"], job_id]["deadline_s"]
         if late_s > 0.0:
@@ -161,7 +162,7 @@ def submit(state: State, facts: Facts, b: int, job_id: int) -> None:
     clock, job = state.clock[b], state.jobs[b, job_id]
     request = facts.requests[clock["world"], job_id]
     if request["rejected"] == 1 or job["is_withdrawn"] == 1:
-        rejected = request["rejected"] == 1
+        rejected = job["is_withdrawn"] == 0
         job["state"] = JobState.REJECTED if rejected else JobState.CANCELLED
         job["end_s"] = clock["now"]
         count(state, b, Account.N_REJECTED if rejected else Account.N_CANCELLED, 1.0)

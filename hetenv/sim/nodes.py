@@ -18,12 +18,13 @@ def settle_busy(state: State, b: int, node_index: int) -> None:
 
 @kernel
 def reschedule_node(state: State, facts: Facts, b: int, node_index: int) -> None:
-    """Set the next own instant of an up node: where its hazard budget runs out, if it is busy."""
+    """Set the next own instant of an up node: where its hazard budget runs out, if it is busy (or has run out)."""
     node, clock = state.nodes[b, node_index], state.clock[b]
     until = np.inf
-    if node["alloc"] != NONE and node["next_event"] < facts.node_event[clock["world"], node_index + 1]:
+    if node["next_event"] < facts.node_event[clock["world"], node_index + 1]:
         budget_s = facts.events[clock["world"], node["next_event"]]["at"]
-        until = clock["now"] + max(0.0, budget_s - node["busy_s"])
+        if node["alloc"] != NONE or node["busy_s"] >= budget_s:
+            until = clock["now"] + max(0.0, budget_s - node["busy_s"])
     set_until(state, b, node_index, until)
 
 
