@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hetenv import catalog
 from hetenv.errors import TraceError, unknown
 from hetenv.perf import fit
-from hetenv.perf.constants import Parameter, parameters_for
+from hetenv.perf.constants import SIGMA, Parameter, parameters_for
 from hetenv.perf.fit_stacks import complete, fitted_runs, left_out_values
 from hetenv.perf.rows import STACK_ROW
 from hetenv.perf.runs import Run
@@ -24,17 +24,32 @@ MIN_GAIN = 1.0
 _LEVELS = ("stack", "precision", "accelerator", "conv")
 
 
+def _even(table: fit.Table) -> fit.Table:
+    """One source: every run weighs the same."""
+    return replace(table, weights=np.ones(len(table.runs)))
+
+
 def base_table(runs: Sequence[Run]) -> fit.Table:
     """Runs of one source under constants that have not seen it: left-one-out values, else the shipped ones."""
     known = left_out_values().get(runs[0].source_id)
     if known is None:
-        return fit.shipped(runs)
-    return fit.tabulate(runs).baked(complete(known, runs))
+        return _even(fit.shipped(runs))
+    return _even(fit.tabulate(runs).baked(complete(known, runs)))
 
 
 def candidates(runs: Sequence[Run]) -> list[Parameter]:
-    """Constants of the stacks, precisions and accelerators of these runs, around what the base says."""
-    return [replace(p, mean=0.0) for p in parameters_for(fit.labels(runs)) if p.label.partition(":")[0] in _LEVELS]
+    """Constants of the stacks, precisions and accelerators of these runs, around what the base says.
+
+    Where a source holds several stacks of one family, a constant may also move for all of them at once.
+    """
+    found = [replace(p, mean=0.0) for p in parameters_for(fit.labels(runs)) if p.label.partition(":")[0] in _LEVELS]
+    families: dict[str, set[str]] = {}
+    for run in runs:
+        families.setdefault(fit.about_stack(run.stack).family, set()).add(run.stack)
+    for family, stacks in families.items():
+        if len(stacks) > 1:
+            found += [Parameter(f"family:{family}", constant, 0.0, sigma) for constant, sigma in SIGMA["stack"].items()]
+    return found
 
 
 def _gains(table: fit.Table, values: fit.Values, parameters: Sequence[Parameter]) -> NDArray[np.float64]:
@@ -108,7 +123,7 @@ def draws(runs: Sequence[Run], n_draws: int, share: float = 0.3, seed: int = 0) 
         order = rng.permutation(len(runs))
         n_fit = max(2, round(share * len(runs)))
         train, test = np.sort(order[:n_fit]), np.sort(order[n_fit:])
-        part = table.take(train)
+        part = _even(table.take(train))
         values = choose(part, candidates(part.runs))
         used += len(values)
         scored = table.take(test)
