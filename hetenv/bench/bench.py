@@ -57,7 +57,7 @@ Task = tuple[int, int, int]
 def bench(
     scenarios: Sequence[str | Path | Scenario],
     policies: Sequence[str | AnyPolicy],
-    seeds: Iterable[int],
+    seeds: Iterable[int] | Callable[[Scenario], Iterable[int]],
     *,
     baseline: str | None = None,
     processes: int | None = None,
@@ -67,6 +67,7 @@ def bench(
     """Run every policy on every scenario with the same seeds and compare them with a baseline.
 
     Args:
+        seeds: numbers, or a function that gives each scenario's.
         baseline: name of one of the policies; default: the first.
         processes: worker processes; default: one per core; 1: run here. A script that starts workers needs the usual
             `if __name__ == "__main__"`.
@@ -76,12 +77,15 @@ def bench(
     Raises:
         ScenarioError: an unknown scenario, policy or baseline, a policy or scenario named twice, or no seed.
     """
-    numbers = sorted(set(seeds))
     work = _Work(tuple(compiled_scenario(scenario) for scenario in scenarios), tuple(policies))
     names = _policy_names(work)
-    baseline = names[0] if baseline is None else baseline
-    _check(work, names, numbers, baseline)
-    tasks = [(i, j, seed) for i in range(len(work.compileds)) for j in range(len(names)) for seed in numbers]
+    fixed = None if callable(seeds) else tuple(seeds)
+    numbers = [sorted(set(seeds(c.scenario) if callable(seeds) else fixed or ())) for c in work.compileds]
+    _check(work, names, numbers)
+    if baseline is not None and baseline not in names:
+        raise ScenarioError(f"baseline {baseline!r} is not among the policies ({', '.join(names)})")
+    baseline = baseline or names[0]
+    tasks = [(i, j, seed) for i in range(len(work.compileds)) for j in range(len(names)) for seed in numbers[i]]
     key_of = {_key(work, names, task): task for task in tasks}
     with _episodes(folder) as file:
         finished = (
@@ -112,7 +116,7 @@ def _policy_names(work: _Work) -> list[str]:
     return made[0] if made else []
 
 
-def _check(work: _Work, names: Sequence[str], seeds: Sequence[int], baseline: str) -> None:
+def _check(work: _Work, names: Sequence[str], seeds: Sequence[Sequence[int]]) -> None:
     scenario_names = [compiled.scenario.name for compiled in work.compileds]
     for kind, given in (("scenario", scenario_names), ("policy", names)):
         if not given:
@@ -120,10 +124,8 @@ def _check(work: _Work, names: Sequence[str], seeds: Sequence[int], baseline: st
         doubled = sorted({name for name in given if list(given).count(name) > 1})
         if doubled:
             raise ScenarioError(f"{kind} {doubled[0]!r} is given twice; name each once")
-    if not seeds:
+    if not all(seeds):
         raise ScenarioError("seeds: none given; name at least one")
-    if baseline not in names:
-        raise ScenarioError(f"baseline {baseline!r} is not among the policies ({', '.join(names)})")
 
 
 def _key(work: _Work, names: Sequence[str], task: Task) -> tuple[str, str, str, int]:

@@ -21,7 +21,6 @@ from hetenv.policy import AnyPolicy, Decision, Planner, Policy, make_policy
 from hetenv.scenario import Compiled, Scenario
 from hetenv.sim.simulator import Simulator
 from hetenv.sim.tables import Status
-from hetenv.view import View, drive
 
 Result = dict[str, Value | str]
 
@@ -115,6 +114,8 @@ def _run_policy(compiled: Compiled, policy: Policy, seed: int, watch: _Stopwatch
 
 def _run_planner(compiled: Compiled, policy: Planner, seed: int, watch: _Stopwatch) -> Simulator:
     """Drive a planner: it is asked at every decision instant."""
+    from hetenv.view import View, drive
+
     simulator = Simulator(compiled)
     simulator.reset(compiled.sample(seed))
     view = View(simulator)

@@ -87,7 +87,7 @@ def test_markdown_ranks_by_the_primary_metric_and_states_the_settings() -> None:
     smoke = scenarios.load("smoke")
     table = markdown(compare(episodes(), "base"), [smoke], "base", {"smoke": "abc"})
     lines = [line for line in table.splitlines() if line.startswith("|")][2:]
-    assert [line.split(" | ")[0].strip("| ") for line in lines][0] == "good"
+    assert lines[0].split(" | ")[0].strip("| ") == "good"
     assert "better" in lines[0]
     assert sum("baseline" in line for line in lines) == 1
     assert settings(smoke) in table and "knowledge of work: estimate" in table and "golden abc" in table

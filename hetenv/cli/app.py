@@ -1,0 +1,228 @@
+"""The commands. Each imports what it needs when it runs, so that `hetenv --help` is quick, and leaves tables to `show`."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    name="hetenv",
+    help="Scheduling jobs, with their parallelism, on heterogeneous GPU clusters.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
+trace_app = typer.Typer(help="Traces in their original formats.", no_args_is_help=True)
+app.add_typer(trace_app, name="trace")
+
+Json = Annotated[bool, typer.Option("--json", help="print one JSON value and nothing else on stdout")]
+ScenarioName = Annotated[str, typer.Argument(help="a name from `hetenv scenarios`, or a YAML file", metavar="SCENARIO")]
+
+
+class Split(StrEnum):
+    """Disjoint seeds of a scenario."""
+
+    TEST = "test"
+    VALIDATION = "validation"
+    TRAIN = "train"
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+@app.command()
+def scenarios(as_json: Json = False) -> None:
+    """List the shipped scenarios.
+
+    Example: hetenv scenarios
+    """
+    from hetenv import cluster, scenario
+    from hetenv.cli import show
+
+    rows = []
+    for name in scenario.names():
+        found = scenario.load(name)
+        built = cluster.build(found.cluster)
+        rows.append(
+            {
+                "scenario": name,
+                "version": found.version,
+                "summary": found.summary,
+                "n_gpus": built.n_gpus,
+                "n_pools": len(built.pool_names),
+                "n_sites": len(built.site_names),
+                "horizon_s": found.horizon_s,
+                "primary_metric": found.primary_metric,
+            }
+        )
+    _print_json(rows) if as_json else show.scenarios(rows)
+
+
+@app.command()
+def run(
+    scenario: ScenarioName,
+    policy: Annotated[str, typer.Option("--policy", "-p", help="a heuristic, a planner or rl:FOLDER")] = "fifo",
+    seed: Annotated[int, typer.Option("--seed", "-s", help="the world; the same for every policy", min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Run one episode and print its metrics.
+
+    Example: hetenv run smoke --policy easy_backfill --seed 0 --json
+    """
+    from hetenv.bench.run import run as run_episode
+    from hetenv.cli import show
+
+    result = run_episode(scenario, policy, seed)
+    _print_json(result) if as_json else show.result(result)
+
+
+@app.command()
+def bench(
+    scenarios: Annotated[list[str], typer.Argument(help="names or YAML files", metavar="SCENARIO...")],
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", "-p", help="repeat it; default: every registered one")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="how many worlds, the first of the split", min=1)] = 20,
+    split: Annotated[Split, typer.Option(help="whose seeds")] = Split.TEST,
+    baseline: Annotated[str | None, typer.Option(help="the policy to compare with; default: the first")] = None,
+    processes: Annotated[int | None, typer.Option(help="worker processes; default: one per core", min=1)] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder for episodes.csv, comparison.csv, table.md; run again to go on")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare policies on common worlds: means, paired differences to a baseline, corrected 95 % intervals.
+
+    Example: hetenv bench smoke -p fifo -p easy_backfill -p srtf --seeds 20 --out runs/smoke
+    """
+    from dataclasses import asdict
+
+    from hetenv.bench.bench import bench as run_bench
+    from hetenv.cli import show
+    from hetenv.policy import policy_names
+
+    policies = policy or policy_names()
+    with show.progress(len(scenarios) * len(policies) * seeds) as on_episode:
+        found = run_bench(
+            scenarios,
+            policies,
+            lambda found: found.seeds.numbers(split.value, seeds),
+            baseline=baseline,
+            processes=processes,
+            folder=out,
+            on_episode=on_episode,
+        )
+    _print_json([asdict(row) for row in found.rows]) if as_json else print(found.table)
+
+
+@app.command()
+def plan(
+    model: Annotated[str, typer.Argument(help="a model of the catalog, e.g. llama3-8b")],
+    accelerator: Annotated[str, typer.Option("--accelerator", "-a", help="of the catalog, e.g. H100-SXM-80")],
+    gpus: Annotated[int, typer.Option("--gpus", "-g", min=1)],
+    global_batch: Annotated[int, typer.Option("--global-batch", "-b", help="samples per step", min=1)],
+    seq_len: Annotated[int, typer.Option(help="tokens per sample; 0: the model's default", min=0)] = 0,
+    precision: Annotated[str, typer.Option()] = "bf16",
+    stack: Annotated[str, typer.Option(help="calibrated constants, a row of the catalog")] = "default",
+    gpus_per_node: Annotated[int, typer.Option(min=1)] = 8,
+    inter_link: Annotated[str, typer.Option(help="a node's links to the others")] = "IB-HDR-4x",
+    top: Annotated[int, typer.Option(help="how many plans", min=1)] = 5,
+    as_json: Json = False,
+) -> None:
+    """Search the fastest parallel plans of a training job on equal GPUs.
+
+    Example: hetenv plan llama3-8b --accelerator H100-SXM-80 --gpus 16 --global-batch 64
+    """
+    from hetenv.cli import show
+    from hetenv.cli.plans import searched
+    from hetenv.perf import Devices, Training
+
+    training = Training(model, global_batch, seq_len, precision, stack)
+    found = searched(training, Devices(accelerator, gpus, gpus_per_node, inter_link), top)
+    _print_json(found) if as_json else show.plans(found)
+
+
+@app.command()
+def speed(
+    steps: Annotated[int, typer.Option(help="timed decisions per measurement", min=1000)] = 20_000,
+    as_json: Json = False,
+) -> None:
+    """Measure this machine: decisions and estimates per CPU second, import, first reset, cold compile.
+
+    Example: hetenv speed --json
+    """
+    from hetenv.bench.speed import measure
+    from hetenv.cli import show
+
+    found = measure(steps)
+    _print_json(found) if as_json else show.pairs("hetenv speed", found)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of a scenario file.
+
+    Example: hetenv schema > scenario.schema.json
+    """
+    from hetenv.scenario import Scenario
+
+    _print_json(Scenario.model_json_schema())
+
+
+@app.command()
+def warmup() -> None:
+    """Compile all kernels into the cache, so that the first episode starts at once.
+
+    Example: hetenv warmup
+    """
+    from hetenv.bench.warmup import warm_up
+    from hetenv.jit import cache_folder
+
+    seconds = warm_up()
+    print(f"kernels ready after {seconds:.1f} s; cache: {cache_folder() or 'in memory only, no folder is writable'}")
+
+
+@app.command()
+def tune(
+    scenario: ScenarioName,
+    trials: Annotated[int, typer.Option(help="parameter settings to try", min=1)] = 400,
+    seed: Annotated[int, typer.Option(help="of the search", min=0)] = 0,
+    out: Annotated[Path | None, typer.Option(help="file for the parameters; default: print only")] = None,
+    as_json: Json = False,
+) -> None:
+    """Tune the `index` rule on training worlds.
+
+    Example: hetenv tune smoke --trials 200 --out index_smoke.json
+    """
+    from hetenv.cli import show
+    from hetenv.policy import tune_index
+
+    found = tune_index(scenario, trials, seed)
+    if out is not None:
+        out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    _print_json(found) if as_json else show.pairs(f"index, tuned for {scenario}", found)
+
+
+@trace_app.command("show")
+def trace_show(
+    paths: Annotated[list[Path], typer.Argument(help="trace files, or folders of them", metavar="PATH...")],
+    format: Annotated[str, typer.Option("--format", "-f", help="e.g. philly_csv; an unknown one lists all")],
+    scenario: Annotated[str | None, typer.Option(help="report the load against this scenario's cluster")] = None,
+    as_json: Json = False,
+) -> None:
+    """Print what a trace holds: the load report (what was repaired, dropped, rejected) and statistics.
+
+    Example: hetenv trace show philly.csv --format philly_csv --json
+    """
+    from hetenv import cluster, traces
+    from hetenv.cli import show
+    from hetenv.scenario import load
+
+    built = None if scenario is None else cluster.build(load(scenario).cluster)
+    found = traces.show(paths, format, built)
+    _print_json(found) if as_json else show.tree("trace", found)

@@ -1,0 +1,107 @@
+"""What people see on a terminal: rich tables and the progress bar (on stderr)."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.tree import Tree
+
+from hetenv.units import HOUR_S
+
+
+def _print(thing: object) -> None:
+    Console().print(thing)
+
+
+def figure(value: object) -> str:
+    """A value for reading: four significant digits, a dash for None."""
+    if value is None:
+        return "-"
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
+    """A table; numbers stand right."""
+    found = Table(title=title, title_justify="left")
+    for index, column in enumerate(columns):
+        is_number = bool(rows) and isinstance(rows[0][index], int | float)
+        found.add_column(column, justify="right" if is_number else "left")
+    for row in rows:
+        found.add_row(*(figure(value) for value in row))
+    _print(found)
+
+
+def scenarios(rows: Sequence[Mapping[str, Any]]) -> None:
+    columns = ("scenario", "GPUs", "pools", "sites", "hours", "primary metric", "summary")
+    keys = ("scenario", "n_gpus", "n_pools", "n_sites", "horizon_s", "primary_metric", "summary")
+    table(columns, [[row[key] / HOUR_S if key == "horizon_s" else row[key] for key in keys] for row in rows])
+
+
+def result(found: Mapping[str, Any]) -> None:
+    pairs(f"{found['policy']} on {found['scenario']}, seed {found['seed']}", found)
+
+
+def pairs(title: str, found: Mapping[str, Any]) -> None:
+    """Names and values."""
+    rows = Table(title=title, title_justify="left", show_header=False)
+    rows.add_column()
+    rows.add_column(justify="right")
+    for name, value in found.items():
+        rows.add_row(name, figure(value))
+    _print(rows)
+
+
+def plans(found: Mapping[str, Any]) -> None:
+    columns = (
+        "plan",
+        "iter_s",
+        "samples_per_s",
+        "mfu",
+        "memory_gbytes",
+        "exposed_s",
+        "bubble_share",
+        "energy_j_per_sample",
+    )
+    title = f"{len(found['plans'])} fastest of {found['n_plans']} plans"
+    table(columns, [[row[column] for column in columns] for row in found["plans"]], title)
+    for reason, n in found["illegal"].items():
+        print(f"{n:>8} plans illegal: {reason}")
+
+
+def tree(title: str, found: Mapping[str, Any]) -> None:
+    """Nested names and values."""
+    _print(_grown(Tree(title), found))
+
+
+def _grown(branch: Tree, found: Mapping[str, Any]) -> Tree:
+    for name, value in found.items():
+        if isinstance(value, Mapping):
+            _grown(branch.add(f"[bold]{name}"), value)
+        else:
+            branch.add(f"{name}: {figure(value)}")
+    return branch
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[Mapping[str, Any], int, int], None]]:
+    """A progress bar on stderr; yields the callback that moves it."""
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=total)
+
+        def on_episode(row: Mapping[str, Any], n_finished: int, n_tasks: int) -> None:
+            description = f"{row['scenario']} {row['policy']} {row['seed']}"
+            bar.update(task, completed=n_finished, total=n_tasks, description=description)
+
+        yield on_episode
