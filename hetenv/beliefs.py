@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from hetenv.configurations import Configurations, legal_rows
+from hetenv.configurations import Configurations
 
 BELIEF_GPU_EDGES = (2, 4, 8)
 """Lower edges of the backlog histogram's GPU bins after the first."""
@@ -55,12 +55,6 @@ def fill(
 
 def _reference_rates(requests: NDArray[np.void], configurations: Configurations) -> NDArray[np.float64]:
     """[J] work/s of each request's fastest configuration; 0 where it has none."""
-    if not requests.size:
-        return np.zeros(0)
-    kinds, which = np.unique(requests[["job_class", "min_gpus", "max_gpus", "pools"]], return_inverse=True)
-    rates = np.zeros(kinds.size)
-    for index, kind in enumerate(kinds):
-        rows = configurations.rows_of(int(kind["job_class"]))
-        legal = legal_rows(rows, int(kind["min_gpus"]), int(kind["max_gpus"]), int(kind["pools"]))
-        rates[index] = rows["rate"][legal].max() if legal.any() else 0.0
-    return rates[which.reshape(-1)]
+    columns = ("job_class", "min_gpus", "max_gpus", "pools")
+    kinds = zip(*(requests[column].tolist() for column in columns))
+    return np.array([configurations.reference_rate(*kind) for kind in kinds], np.float64)

@@ -49,6 +49,20 @@ CONFIG = np.dtype(
     align=True,
 )
 
+SIZE = np.dtype(
+    [
+        ("n_gpus", "i4"),
+        ("gpus_a", "i4"),
+        ("gpus_b", "i4"),
+        ("job_class", "i4"),
+        ("pool_a", "i2"),
+        ("pool_b", "i2"),
+        ("any_nodes", "i1"),
+    ],
+    align=True,
+)
+"""The columns of CONFIG that say where it fits, narrow: candidates and commands scan these."""
+
 CLASS = np.dtype(
     [
         ("first_start_s", "f8"),  # held before the first step of a job's first start
@@ -76,6 +90,13 @@ class Configurations:
     class_names: tuple[str, ...]
     estimates: tuple[Estimate | None, ...]
     _reference_rates: dict[tuple[int, int, int, int], float] = field(default_factory=dict, repr=False, compare=False)
+
+    def sizes(self) -> NDArray[np.void]:
+        """[C] SIZE rows of the table."""
+        narrow = np.zeros(self.table.size, SIZE)
+        for name in SIZE.names or ():
+            narrow[name] = self.table[name]
+        return narrow
 
     def rows_of(self, job_class: int) -> NDArray[np.void]:
         """CONFIG rows of one class."""

@@ -4,7 +4,7 @@
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -179,7 +179,7 @@ class World:
     episode: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Compiled:
     """A scenario with its physics tabulated. Immutable and shared by all simulators of the scenario."""
 
@@ -211,27 +211,27 @@ class Compiled:
 
     def _fits_nowhere(self, requests: NDArray[np.void]) -> NDArray[np.bool_]:
         """[J] requests with no legal CONFIG row on this cluster."""
-        keys = requests[["job_class", "min_gpus", "max_gpus", "pools", "cpus_per_gpu", "host_mbytes_per_gpu"]]
-        kinds, which = np.unique(keys, return_inverse=True)
-        nowhere = np.array([not self._ever_fits(kind) for kind in kinds], bool)
-        return nowhere[which.reshape(-1)] if requests.size else np.zeros(0, bool)
+        columns = ("job_class", "min_gpus", "max_gpus", "pools", "cpus_per_gpu", "host_mbytes_per_gpu")
+        kinds = zip(*(requests[column].tolist() for column in columns))
+        return np.array([not self._ever_fits(*kind) for kind in kinds], bool)
 
-    def _ever_fits(self, kind: np.void) -> bool:
-        rows = self.configurations.rows_of(int(kind["job_class"]))
-        legal = legal_rows(rows, int(kind["min_gpus"]), int(kind["max_gpus"]), int(kind["pools"]))
-        return any(self._fits_empty(row, kind) for row in rows[legal])
+    @cache  # noqa: B019  a handful of kinds per scenario, and scenarios live as long as their process
+    def _ever_fits(self, job_class: int, min_gpus: int, max_gpus: int, pools: int, cpus: int, mbytes: int) -> bool:
+        """Whether the empty cluster has room for a request of this kind."""
+        rows = self.configurations.rows_of(job_class)
+        return any(self._fits_empty(row, cpus, mbytes) for row in rows[legal_rows(rows, min_gpus, max_gpus, pools)])
 
-    def _fits_empty(self, row: np.void, kind: np.void) -> bool:
+    def _fits_empty(self, row: np.void, cpus_per_gpu: int, mbytes_per_gpu: int) -> bool:
         """Whether the CPUs and host memory of the row's pools, empty, suffice."""
         for pool, count in ((row["pool_a"], row["gpus_a"]), (row["pool_b"], row["gpus_b"])):
             if pool < 0:
                 continue
             per_node = int(self.cluster.gpus_per_node[pool])
             cpus, mbytes = int(self.cluster.cpus_per_node[pool]), int(self.cluster.host_mbytes_per_node[pool])
-            if cpus and kind["cpus_per_gpu"]:
-                per_node = min(per_node, cpus // int(kind["cpus_per_gpu"]))
-            if mbytes and kind["host_mbytes_per_gpu"]:
-                per_node = min(per_node, mbytes // int(kind["host_mbytes_per_gpu"]))
+            if cpus and cpus_per_gpu:
+                per_node = min(per_node, cpus // cpus_per_gpu)
+            if mbytes and mbytes_per_gpu:
+                per_node = min(per_node, mbytes // mbytes_per_gpu)
             on_a_node = per_node if row["any_nodes"] else min(int(count), int(self.cluster.gpus_per_node[pool]))
             if per_node < on_a_node or per_node * int(self.cluster.pool_nodes[pool]) < count:
                 return False
@@ -317,16 +317,22 @@ def parse(data: Any, path: Path | None = None) -> Scenario:
     try:
         return Scenario(**{**data, "folder": None if path is None else path.resolve().parent})
     except ValidationError as error:
-        raise ScenarioError(where + "; ".join(_line(problem) for problem in error.errors())) from None
+        raise ScenarioError(where + "; ".join(_line(problem, data) for problem in error.errors())) from None
     except TypeError as error:
         raise ScenarioError(f"{where}{error}") from None
 
 
-def _line(problem: Any) -> str:
-    """`events[2].mtbf_h: must be > 0` from one pydantic error."""
-    path = ""
-    for part in problem["loc"]:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}"
+def _line(problem: Any, data: Any) -> str:
+    """`events[2].mtbf_h: must be > 0` from one pydantic error; the tags of its unions, which are no keys, are left out."""
+    path, here = "", data
+    for place, part in enumerate(problem["loc"]):
+        is_key = isinstance(here, dict) and part in here
+        is_index = isinstance(here, list | tuple) and isinstance(part, int)
+        if is_key or is_index:
+            here = here[part] if is_key or part < len(here) else None
+        elif place < len(problem["loc"]) - 1 or isinstance(here, list | tuple):
+            continue
+        path += f"[{part}]" if isinstance(part, int) and not is_key else f".{part}"
     value = problem.get("input")
     shown = "" if isinstance(value, dict | list) or problem["type"] == "missing" else f" (got {value!r})"
     return f"{path.lstrip('.') or 'scenario'}: {problem['msg']}{shown}"

@@ -158,39 +158,40 @@ def believed_left(request: Rows, work: float) -> float:
 
 
 @kernel
-def _job_columns(state: State, b: int, request: Rows, job_id: int, slot: int, row: Rows) -> None:
-    row["job"], row["slot"], row["is_legal"] = job_id, slot, 1
-    row["weight"], row["age_s"] = request["weight"], state.clock[b]["now"] - request["submit_s"]
+def best_left_s(request: Rows, left: float) -> float:
+    """Believed seconds that `left` work takes at the request's fastest configuration."""
+    if request["believed_work"] <= 0.0:
+        return left
+    return left * request["believed_s"] / request["believed_work"]
+
+
+@kernel
+def _job_columns(request: Rows, job_id: int, slot: int, now: float, best_s: float, attained: float, row: Rows) -> None:
+    row["job"], row["slot"], row["is_legal"], row["weight"] = job_id, slot, 1, request["weight"]
+    row["age_s"], row["best_s"], row["attained_gpu_s"] = now - request["submit_s"], best_s, attained
 
 
 @kernel
 def _config_columns(
-    state: State, facts: Facts, b: int, request: Rows, config: Rows, left: float, change_s: float, row: Rows
+    state: State, b: int, config: Rows, left: float, best_s: float, change_s: float, to_deadline_s: float, row: Rows
 ) -> None:
-    """Columns of a command that puts the job into `config`."""
+    """Columns of a command that puts a job with `left` work into `config`."""
     pool = state.pools[b, config["pool_a"]]
     site = state.sites[b, pool["site"]]
-    reference_rate = request["believed_work"] / request["believed_s"] if request["believed_s"] > 0.0 else config["rate"]
     work_s = left / config["rate"]
     energy_j = left * config["energy_per_work_j"] * site["pue"]
     row["n_gpus"], row["pool"], row["tier"] = config["n_gpus"], config["pool_a"], config["tier"]
-    row["best_s"], row["left_s"], row["change_s"] = left / reference_rate, work_s + change_s, change_s
-    row["speed"] = min(1.0, config["rate"] / reference_rate)
+    row["left_s"], row["change_s"] = work_s + change_s, change_s
+    row["speed"] = min(1.0, best_s / work_s) if work_s > 0.0 else 1.0
     row["efficiency"], row["advantage"] = config["efficiency"], config["advantage"]
     row["memory_margin"], row["energy_j"] = config["memory_margin"], energy_j
-    _site_columns(request, state.clock[b]["now"], site, energy_j, row)
+    row["slack_s"] = min(NO_DEADLINE_S, to_deadline_s - work_s - change_s)
     row["free_share"] = pool["free_gpus"] / max(1, pool["up_gpus"])
-
-
-@kernel
-def _site_columns(request: Rows, now: float, site: Rows, energy_j: float, row: Rows) -> None:
+    grid_j = energy_j
     power_w = site["pue"] * site["it_w"]
-    spare_w = max(0.0, site["renewable_w"] - power_w)
-    drawn_w = energy_j / max(row["left_s"] - row["change_s"], 1e-9)
-    grid_share = max(0.0, 1.0 - spare_w / max(drawn_w, 1e-9))
-    row["carbon_kg"] = energy_j * grid_share * site["carbon_kg_per_j"]
-    row["cost_usd"] = energy_j * grid_share * site["price_usd_per_j"]
-    row["slack_s"] = min(NO_DEADLINE_S, request["deadline_s"] - now - row["left_s"])
+    if site["renewable_w"] > power_w:
+        grid_j = max(0.0, energy_j - (site["renewable_w"] - power_w) * work_s)
+    row["carbon_kg"], row["cost_usd"] = grid_j * site["carbon_kg_per_j"], grid_j * site["price_usd_per_j"]
 
 
 @kernel
@@ -204,17 +205,19 @@ def _queued_rows(
     request = facts.requests[clock["world"], job_id]
     job_class = facts.classes[request["job_class"]]
     left = believed_left(request, job["work"])
+    best_s, to_deadline_s = best_left_s(request, left), request["deadline_s"] - clock["now"]
     used = 0
     for config_id in range(job_class["first_config"], job_class["last_config"]):
-        config = facts.configs[config_id]
-        if not allows(request, config) or not fits(state, b, request, config, NONE):
+        size = facts.sizes[config_id]
+        if not allows(request, size) or not fits(state, b, request, size, NONE):
             continue
+        config = facts.configs[config_id]
         row = table[first + used]
-        _job_columns(state, b, request, job_id, slot, row)
+        _job_columns(request, job_id, slot, clock["now"], best_s, job["held_gpu_s"], row)
         row["command"], row["config"], row["is_running"] = Command.START, config_id, 0
-        row["attained_gpu_s"], row["present_s"] = job["held_gpu_s"], 0.0
-        row["gpus_change"] = config["n_gpus"]
-        _config_columns(state, facts, b, request, config, left, start_overhead_s(facts, job, config_id), row)
+        row["present_s"], row["gpus_change"] = 0.0, config["n_gpus"]
+        change_s = start_overhead_s(facts, job, config_id)
+        _config_columns(state, b, config, left, best_s, change_s, to_deadline_s, row)
         used += 1
         if used == most:
             break
@@ -238,6 +241,7 @@ def _running_rows(state: State, facts: Facts, b: int, run: int, slot: int, most:
         rate, present_s = row_of_run["rate"], 0.0
         work += rate * seconds
     left = believed_left(request, work)
+    best_s, to_deadline_s = best_left_s(request, left), request["deadline_s"] - clock["now"]
     present_s += left / rate
     attained = job["held_gpu_s"] + seconds * present["n_gpus"]
     job_class = facts.classes[request["job_class"]]
@@ -245,14 +249,14 @@ def _running_rows(state: State, facts: Facts, b: int, run: int, slot: int, most:
     for config_id in range(job_class["first_config"] - 1, job_class["last_config"]):
         preempts = config_id < job_class["first_config"]
         shown = job["config"] if preempts else config_id
-        config = facts.configs[shown]
-        if not preempts and not _is_alternative(state, b, request, job, present, config, config_id, run):
+        if not preempts and not _is_alternative(state, facts, b, request, job["config"], config_id, run):
             continue
+        config = facts.configs[shown]
         row = table[first + used]
-        _job_columns(state, b, request, job_id, slot, row)
+        _job_columns(request, job_id, slot, clock["now"], best_s, attained, row)
         change_s = start_overhead_s(facts, job, shown)
-        _config_columns(state, facts, b, request, config, left, change_s, row)
-        row["is_running"], row["attained_gpu_s"], row["present_s"] = 1, attained, present_s
+        _config_columns(state, b, config, left, best_s, change_s, to_deadline_s, row)
+        row["is_running"], row["present_s"] = 1, present_s
         row["command"], row["config"] = (Command.PREEMPT, NONE) if preempts else (Command.CHANGE, config_id)
         row["n_gpus"] = 0 if preempts else config["n_gpus"]
         row["gpus_change"] = row["n_gpus"] - present["n_gpus"]
@@ -264,10 +268,11 @@ def _running_rows(state: State, facts: Facts, b: int, run: int, slot: int, most:
 
 @kernel
 def _is_alternative(
-    state: State, b: int, request: Rows, job: Rows, present: Rows, config: Rows, config_id: int, run: int
+    state: State, facts: Facts, b: int, request: Rows, present_id: int, config_id: int, run: int
 ) -> bool:
-    if config_id == job["config"] or not allows(request, config):
+    size = facts.sizes[config_id]
+    if config_id == present_id or not allows(request, size):
         return False
-    if request["elasticity"] != Elasticity.MALLEABLE and config["n_gpus"] != present["n_gpus"]:
+    if request["elasticity"] != Elasticity.MALLEABLE and size["n_gpus"] != facts.sizes[present_id]["n_gpus"]:
         return False
-    return fits(state, b, request, config, run)
+    return fits(state, b, request, size, run)

@@ -22,15 +22,15 @@ class Command(IntEnum):
 
 
 @kernel
-def allows(request: Rows, config: Rows) -> bool:
+def allows(request: Rows, size: Rows) -> bool:
     """Whether a configuration is one of the request's at all: class, GPU range, pools."""
-    if config["job_class"] != request["job_class"]:
+    if size["job_class"] != request["job_class"]:
         return False
-    if config["n_gpus"] < request["min_gpus"] or config["n_gpus"] > request["max_gpus"]:
+    if size["n_gpus"] < request["min_gpus"] or size["n_gpus"] > request["max_gpus"]:
         return False
-    if (request["pools"] >> config["pool_a"]) & 1 == 0:
+    if (request["pools"] >> size["pool_a"]) & 1 == 0:
         return False
-    return config["pool_b"] < 0 or (request["pools"] >> config["pool_b"]) & 1 == 1
+    return size["pool_b"] < 0 or (request["pools"] >> size["pool_b"]) & 1 == 1
 
 
 @kernel
@@ -46,14 +46,14 @@ def is_legal(state: State, facts: Facts, b: int, command: int, job_id: int, conf
     request = facts.requests[state.clock[b]["world"], job_id]
     if command == Command.PREEMPT:
         return job["state"] == JobState.RUNNING and request["preemptible"] == 1
-    if config_id < 0 or config_id >= facts.configs.shape[0]:
+    if config_id < 0 or config_id >= facts.sizes.shape[0]:
         return False
-    config = facts.configs[config_id]
-    if not allows(request, config):
+    size = facts.sizes[config_id]
+    if not allows(request, size):
         return False
     if command == Command.START:
-        return job["state"] == JobState.QUEUED and fits(state, b, request, config, NONE)
-    return _may_change(facts, job, request, config_id) and fits(state, b, request, config, job["run"])
+        return job["state"] == JobState.QUEUED and fits(state, b, request, size, NONE)
+    return _may_change(facts, job, request, config_id) and fits(state, b, request, size, job["run"])
 
 
 @kernel
@@ -62,7 +62,7 @@ def _may_change(facts: Facts, job: Rows, request: Rows, config_id: int) -> bool:
         return False
     if request["elasticity"] == Elasticity.MALLEABLE:
         return True
-    return facts.configs[config_id]["n_gpus"] == facts.configs[job["config"]]["n_gpus"]
+    return facts.sizes[config_id]["n_gpus"] == facts.sizes[job["config"]]["n_gpus"]
 
 
 @kernel

@@ -11,22 +11,22 @@ from hetenv.sim.tables import NONE, Facts, Rows, State
 
 
 @kernel
-def fits(state: State, b: int, request: Rows, config: Rows, run: int) -> bool:
+def fits(state: State, b: int, request: Rows, size: Rows, run: int) -> bool:
     """Whether a request's configuration can be placed now; the GPUs of its own running slot `run` (or NONE) count as free."""
-    if not _fits_pool(state, b, request, config["pool_a"], config["gpus_a"], config["any_nodes"], run):
+    if not _fits_pool(state, b, request, size["pool_a"], size["gpus_a"], size["any_nodes"], run):
         return False
-    return config["pool_b"] < 0 or _fits_pool(
-        state, b, request, config["pool_b"], config["gpus_b"], config["any_nodes"], run
+    return size["pool_b"] < 0 or _fits_pool(
+        state, b, request, size["pool_b"], size["gpus_b"], size["any_nodes"], run
     )
 
 
 @kernel
-def place(state: State, facts: Facts, b: int, request: Rows, config: Rows, run: int) -> None:
+def place(state: State, facts: Facts, b: int, request: Rows, size: Rows, run: int) -> None:
     """Take the GPUs of a configuration that `fits`; writes the slot's allocations and whether it is spread."""
     state.runs[b, run]["is_spread"] = 0
-    _place_part(state, facts, b, request, config["pool_a"], config["gpus_a"], run)
-    if config["pool_b"] >= 0:
-        _place_part(state, facts, b, request, config["pool_b"], config["gpus_b"], run)
+    _place_part(state, facts, b, request, size["pool_a"], size["gpus_a"], run)
+    if size["pool_b"] >= 0:
+        _place_part(state, facts, b, request, size["pool_b"], size["gpus_b"], run)
 
 
 @kernel

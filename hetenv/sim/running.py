@@ -133,7 +133,7 @@ def occupy(state: State, facts: Facts, b: int, run: int, config_id: int, overhea
     request = facts.requests[clock["world"], row["order"]]
     config = facts.configs[config_id]
     state.jobs[b, row["order"]]["config"] = config_id
-    place(state, facts, b, request, config, run)
+    place(state, facts, b, request, facts.sizes[config_id], run)
     row["since"], row["ready_s"] = clock["now"], clock["now"] + overhead_s
     row["is_stepping"] = 0
     clock["overhead_gpus"] += config["n_gpus"]

@@ -236,6 +236,8 @@ class Facts(NamedTuple):
     """[W, N + 1]."""
     configs: NDArray[np.void]
     """[C]."""
+    sizes: NDArray[np.void]
+    """[C] where each configuration fits."""
     classes: NDArray[np.void]
     """[K]."""
     rules: NDArray[np.void]
