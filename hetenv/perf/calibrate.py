@@ -1,7 +1,8 @@
-"""`calibrate`: fits at most eight constants of one source's stacks to some of its runs, on top of what is known elsewhere.
+"""`calibrate`: fits at most eight constants of one source's stacks to some of its runs, on top of what is known
+elsewhere.
 
-Constants are chosen, not fixed: the one that lowers the penalised cost most is added and all chosen are refitted, until the gain
-falls below 1. Measured with robust log ratios, as in `fit`.
+Constants are chosen, not fixed: the one that lowers the penalised cost most is added and all chosen are refitted,
+until the gain falls below 1. Measured with robust log ratios, as in `fit`.
 """
 
 from collections.abc import Sequence
@@ -86,7 +87,8 @@ def choose(table: fit.Table, parameters: Sequence[Parameter]) -> dict[tuple[str,
 
 
 def calibrate(path: Path, source: str, runs: Sequence[Run] | None = None) -> dict[str, object]:
-    """Fit `source`'s rows of `path`; returns the chosen constants, the error and stack rows in the form of stacks.csv."""
+    """Fit `source`'s rows of `path`; returns the chosen constants, the error and stack rows in the form of
+    stacks.csv."""
     every = fitted_runs(path) if runs is None else list(runs)
     mine = [run for run in every if run.source_id == source]
     if not mine:
@@ -112,7 +114,8 @@ def calibrate(path: Path, source: str, runs: Sequence[Run] | None = None) -> dic
 
 
 def draws(runs: Sequence[Run], n_draws: int, share: float = 0.3, seed: int = 0) -> tuple[NDArray[np.float64], float]:
-    """([N] mean relative error of each run over the draws that left it out, constants used): fitted on `share`, scored on the rest.
+    """([N] mean relative error of each run over the draws that left it out, constants used): fitted on `share`, scored
+    on the rest.
 
     The first array holds signed errors averaged in absolute value; runs never left out are NaN.
     """
@@ -131,5 +134,3 @@ def draws(runs: Sequence[Run], n_draws: int, share: float = 0.3, seed: int = 0) 
         total[test] += np.abs(predicted / np.exp(scored.log_measured) - 1.0)
         count[test] += 1
     return total / np.where(count > 0, count, np.nan), used / n_draws
-
-

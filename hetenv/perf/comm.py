@@ -74,7 +74,8 @@ def group_share(setting: Any, size: int, stride: int) -> tuple[int, int]:
 def tensor_s(setting: Any, tp: int, tokens: float, n_reductions: float) -> tuple[float, float]:
     """(INTRA, INTER) exposed seconds of one layer's `n_reductions` all-reduces of tokens x hidden over `tp` members.
 
-    Over nodes: reduced inside each node first, then between nodes over all NICs of the node, at three times the latency.
+    Over nodes: reduced inside each node first, then between nodes over all NICs of the node, at three times the
+    latency.
     """
     if tp <= 1:
         return 0.0, 0.0

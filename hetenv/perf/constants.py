@@ -1,7 +1,8 @@
 """The constants that are fitted, on three levels, and the priors on each. A parameter is one constant under one label.
 
-Labels of a run: global; precision:ARCHITECTURE/CLASS and accelerator:NAME and memory:ARCHITECTURE (hardware); family:F, flag:X and stack:S (software).
-A run's constants are the start values times exp(sum of the parameters of its labels). Prior: normal in the log, mean 0.
+Labels of a run: global; precision:ARCHITECTURE/CLASS and accelerator:NAME and memory:ARCHITECTURE (hardware);
+family:F, flag:X and stack:S (software). A run's constants are the start values times exp(sum of the parameters of its
+labels). Prior: normal in the log, mean 0.
 """
 
 from dataclasses import dataclass
@@ -36,7 +37,8 @@ COLUMNS: Final[dict[str, tuple[tuple[str, float], ...]]] = {
     "convolution": (("convolution_efficiency", 1.0),),
     "fixed": (("fixed_s", 1.0),),
 }
-"""Columns of STACK_ROW that a constant multiplies, with the power it enters by. Hardware labels act on DEVICE_ROW instead."""
+"""Columns of STACK_ROW that a constant multiplies, with the power it enters by. Hardware labels act on DEVICE_ROW
+instead."""
 
 SIGMA: Final[dict[str, dict[str, float]]] = {
     "global": {
@@ -92,7 +94,8 @@ SIGMA: Final[dict[str, dict[str, float]]] = {
     "memory": {"hbm": 0.15},
     "conv": {"conv": 0.7},
 }
-"""Standard deviation of the log of each constant, by level. Wide ones at the stack keep its habits out of the globals."""
+"""Standard deviation of the log of each constant, by level. Wide ones at the stack keep its habits out of the
+globals."""
 
 FLAG_PARAMETERS: Final[dict[str, tuple[str, float, float]]] = {
     "tp_overlap": ("tp", -0.45, 0.3),

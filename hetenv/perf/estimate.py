@@ -6,7 +6,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from hetenv.perf.plan import Plan, plan_of, plan_row
+from hetenv.perf.plan import MixedPlan, Plan, plan_of, plan_row
 from hetenv.perf.rows import ESTIMATE_ROW, REASON_TEXT, LinkLevel, Reason
 from hetenv.perf.step import estimate_rows
 from hetenv.perf.training import Devices, Training, setting_row
@@ -21,7 +21,7 @@ class Estimate:
     share of compute_s that one slow member delays. reason_code is Reason.OK where the plan can run.
     """
 
-    plan: Plan
+    plan: Plan | MixedPlan
     n_gpus: int
     iter_s: float
     compute_s: float

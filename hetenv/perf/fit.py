@@ -1,4 +1,5 @@
-"""Fitting the constants to measured runs: Gauss-Newton on robust log ratios with normal priors (a maximum a posteriori).
+"""Fitting the constants to measured runs: Gauss-Newton on robust log ratios with normal priors (a maximum a
+posteriori).
 
 Loss of a run: 2(sqrt(1+r^2)-1) with r = log(predicted/measured)/0.06; a run of a source with n configurations weighs
 1/sqrt(1+n/15), so that large sources do not drown the small ones.
@@ -21,7 +22,8 @@ from hetenv.perf.step import price_runs
 from hetenv.perf.training import device_row, model_row, precision_of, stack_row
 
 NOISE = 0.06
-"""Scale of the log ratio below which a deviation counts as noise; repeats of one configuration differ by a median 5.6 %."""
+"""Scale of the log ratio below which a deviation counts as noise; repeats of one configuration differ by a median 5.6
+%."""
 SOURCE_SCALE = 15.0
 PRIOR_SCALE = 1.0
 """Priors are normal near their mean and exponential beyond this many sigmas: one odd stack does not move its family."""
@@ -187,7 +189,9 @@ def applied(table: Table, values: Values) -> tuple[NDArray[np.void], NDArray[np.
     return stacks, devices
 
 
-def _price(table: Table, stacks: NDArray[np.void], devices: NDArray[np.void], rows: NDArray[np.intp]) -> NDArray[np.void]:
+def _price(
+    table: Table, stacks: NDArray[np.void], devices: NDArray[np.void], rows: NDArray[np.intp]
+) -> NDArray[np.void]:
     settings, out = np.zeros(len(rows), SETTING_ROW), np.zeros(len(rows), ESTIMATE_ROW)
     price_runs(table.models[rows], devices[rows], stacks[rows], table.shapes[rows], table.plans[rows], settings, out)
     return out
@@ -204,7 +208,9 @@ def predicted_s(table: Table, values: Values) -> NDArray[np.float64]:
     return np.asarray(priced(table, values)["iter_s"])
 
 
-def _jacobian(table: Table, values: Values, parameters: Sequence[Parameter], logs: NDArray[np.float64]) -> NDArray[np.float64]:
+def _jacobian(
+    table: Table, values: Values, parameters: Sequence[Parameter], logs: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """[N, P] derivative of log seconds by each parameter, by forward differences over the rows it reaches."""
     stacks, devices = applied(table, values)
     jacobian = np.zeros((len(table.runs), len(parameters)))
@@ -227,7 +233,9 @@ def cost(table: Table, values: Values, parameters: Sequence[Parameter]) -> float
     return float(loss + np.sum(2.0 * PRIOR_SCALE**2 * (np.sqrt(1.0 + (z / PRIOR_SCALE) ** 2) - 1.0)))
 
 
-def fit(table: Table, parameters: Sequence[Parameter], base: Values | None = None, n_steps: int = 12) -> dict[tuple[str, str], float]:
+def fit(
+    table: Table, parameters: Sequence[Parameter], base: Values | None = None, n_steps: int = 12
+) -> dict[tuple[str, str], float]:
     """Values of `parameters` on top of `base` that minimise the penalised loss."""
     values = dict(base or {})
     for p in parameters:

@@ -1,7 +1,8 @@
 """`fit_stacks`: fits all constants to a file of measured runs and writes the catalog's generated tables.
 
-stacks.csv: one row per described stack; efficiencies.csv: hardware factors; stacks_loso.csv: the fitted logs without one source
-(or without one expert model), for predictions "as shipped" of rows that the shipped constants were fitted on.
+stacks.csv: one row per described stack; efficiencies.csv: hardware factors; stacks_loso.csv: the fitted logs without
+one source (or without one expert model), for predictions "as shipped" of rows that the shipped constants were fitted
+on.
 """
 
 import csv
@@ -28,7 +29,8 @@ _SMALLEST_LOG = 5e-4
 
 
 def fitted_runs(path: Path) -> list[Run]:
-    """The configurations that constants are fitted to: all kinds but mixed GPUs, open knobs settled, repeats averaged."""
+    """The configurations that constants are fitted to: all kinds but mixed GPUs, open knobs settled, repeats
+    averaged."""
     return [run for run in fit.averaged(settled(run) for run in read_runs(path)) if run.kind != "mixed"]
 
 
@@ -93,7 +95,8 @@ def _write(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
 
 
 def fit_stacks(path: Path, folder: Path = CATALOG, leave_out: bool = True) -> dict[str, object]:
-    """Fit to `path` and write the generated tables to `folder`. Returns the number of runs, parameters and the error."""
+    """Fit to `path` and write the generated tables to `folder`. Returns the number of runs, parameters and the
+    error."""
     runs = fitted_runs(path)
     table = fit.tabulate(runs)
     parameters = parameters_for(fit.labels(runs))

@@ -1,4 +1,5 @@
-"""Measured layer times and link rates as tables: they override the operators where they exist (form: published layer profiles)."""
+"""Measured layer times and link rates as tables: they override the operators where they exist (form: published layer
+profiles)."""
 
 import csv
 from dataclasses import dataclass
@@ -80,7 +81,8 @@ def read_layer_table(path: Path) -> LayerTable:
 
 
 def read_node_rates(path: Path) -> dict[tuple[str, int], float]:
-    """Largest measured bytes/s between nodes by (accelerator, GPUs per node): columns scope, gpu_vm, gpus_per_vm, peak_GBps."""
+    """Largest measured bytes/s between nodes by (accelerator, GPUs per node): columns scope, gpu_vm, gpus_per_vm,
+    peak_GBps."""
     rates: dict[tuple[str, int], float] = {}
     try:
         with path.open(newline="", encoding="utf-8") as file:

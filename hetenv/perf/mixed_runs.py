@@ -1,8 +1,9 @@
 """Predicts measured runs over mixed GPUs from layer profiles and link rates that lie beside the runs.
 
-Rules: a tensor-parallel group is one node. Of each border the downstream stage waits for the activation to come in and blocks
-while its gradient goes out, both over the slower NIC (chosen on the seven public rows). The gradient ring carries the bytes of all tensor ranks over each node's one NIC, at the slowest
-member's rate. Replicas take equal shares; the fast ones wait for the slow.
+Rules: a tensor-parallel group is one node. Of each border the downstream stage waits for the activation to come in and
+blocks while its gradient goes out, both over the slower NIC (chosen on the seven public rows). The gradient ring
+carries the bytes of all tensor ranks over each node's one NIC, at the slowest member's rate. Replicas take equal
+shares; the fast ones wait for the slow.
 """
 
 import json
@@ -25,7 +26,8 @@ _ELEMENT_BYTES = 4
 
 @dataclass(frozen=True)
 class MixedLayout:
-    """types[stage][replica]: accelerator names; layers[stage]: transformer layers, with embedding and head counted in."""
+    """types[stage][replica]: accelerator names; layers[stage]: transformer layers, with embedding and head counted
+    in."""
 
     types: tuple[tuple[str, ...], ...]
     layers: tuple[int, ...]
@@ -34,8 +36,10 @@ class MixedLayout:
 def layout_of(run: Run) -> MixedLayout:
     """The layout stated in a row's stage_gpu_types and layers_per_stage."""
     try:
-        types = tuple(tuple(stage) for stage in json.loads(run.cells["stage_gpu_types"]))
         layers = tuple(int(n) for n in json.loads(run.cells["layers_per_stage"]))
+        stated = run.cells["stage_gpu_types"].strip()
+        alike = ((run.devices.accelerator_entry.name,) * run.plan.dp,) * len(layers)
+        types = tuple(tuple(stage) for stage in json.loads(stated)) if stated not in ("", "nan") else alike
     except (KeyError, ValueError) as error:
         raise PlanError(f"{run.row_id}: stage_gpu_types or layers_per_stage cannot be read: {error}") from error
     if len(types) != len(layers) or sum(layers) != run.training.model_entry.layers + 2:
@@ -84,13 +88,20 @@ def _beside(path: Path, name: str) -> Path | None:
     return None
 
 
+def profiled(run: Run) -> bool:
+    """Whether a row states its layers per stage, as runs do that were planned from layer profiles."""
+    return not run.refused and run.cells.get("layers_per_stage", "").strip() not in ("", "nan")
+
+
 def predict_mixed(path: Path, runs: Sequence[Run]) -> dict[str, tuple[float, str]]:
     """By row_id: (predicted seconds, why refused)."""
     if not runs:
         return {}
     tables = _beside(path, "layer_profiles.csv"), _beside(path, "network_measured.csv")
     if tables[0] is None or tables[1] is None:
-        return {run.row_id: (float("nan"), "no layer_profiles.csv and network_measured.csv beside the runs") for run in runs}
+        return {
+            run.row_id: (float("nan"), "no layer_profiles.csv and network_measured.csv beside the runs") for run in runs
+        }
     table, rates = read_layer_table(tables[0]), read_node_rates(tables[1])
     found: dict[str, tuple[float, str]] = {}
     for run in runs:

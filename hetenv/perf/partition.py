@@ -31,7 +31,8 @@ class Partition:
 
 @kernel
 def replicated_stage_s(compute_s: float, weight_bytes: float, n: int, bytes_per_s: float) -> float:
-    """(compute + 4(m-1)W/(bandwidth*m))/m: a stage of m replicas that average W bytes of gradients (PipeDream's optimiser)."""
+    """(compute + 4(m-1)W/(bandwidth*m))/m: a stage of m replicas that average W bytes of gradients (PipeDream's
+    optimiser)."""
     return (compute_s + 4.0 * (n - 1.0) * weight_bytes / (bytes_per_s * n)) / n
 
 
@@ -65,7 +66,8 @@ def partition_replicated(
     n_devices: int,
     bytes_per_s: float,
 ) -> Partition:
-    """PipeDream's dynamic programme over equal devices. border_bytes: [L] bytes that cross if the pipeline is cut after a layer."""
+    """PipeDream's dynamic programme over equal devices. border_bytes: [L] bytes that cross if the pipeline is cut
+    after a layer."""
     n_layers = len(layer_s)
     best = np.zeros((n_layers, n_devices + 1))
     cut, used = np.zeros((n_layers, n_devices + 1), np.int64), np.zeros((n_layers, n_devices + 1), np.int64)
@@ -96,9 +98,11 @@ def partition_over_types(
     counts: Sequence[int],
     memory_bytes: Sequence[float],
 ) -> Partition:
-    """PipeEdge (DSD 2022): contiguous layers over at most `counts` devices of each type, minimal bottleneck, memory kept.
+    """PipeEdge (DSD 2022): contiguous layers over at most `counts` devices of each type, minimal bottleneck, memory
+    kept.
 
-    layer_s: [types, L]; layer_bytes: [L]; border_s: [L] seconds of the border after each layer. Devices may stay unused.
+    layer_s: [types, L]; layer_bytes: [L]; border_s: [L] seconds of the border after each layer. Devices may stay
+    unused.
     """
     n_types, n_layers = layer_s.shape
     work = np.concatenate([np.zeros((n_types, 1)), np.cumsum(layer_s, axis=1)], axis=1)
@@ -115,21 +119,22 @@ def partition_over_types(
             before = best.get(tuple(n - (k == kind) for k, n in enumerate(used))) if used[kind] else None
             if before is None:
                 continue
-            for start in np.flatnonzero(before[:-1] < inf):
+            for start in map(int, np.flatnonzero(before[:-1] < inf)):
                 border = border_s[start - 1] if start else 0.0
                 fits = size[start + 1 :] - size[start] <= memory_bytes[kind]
                 value = np.maximum(np.maximum(before[start], border), work[kind, start + 1 :] - work[kind, start])
                 value[~fits] = inf
                 better = value < reach[start + 1 :]
-                for stop in np.flatnonzero(better) + start + 1:
+                for stop in map(int, np.flatnonzero(better) + start + 1):
                     reach[stop] = value[stop - start - 1]
-                    came[used, int(stop)] = (int(start), kind)
+                    came[used, stop] = (start, kind)
         best[used] = reach
         if (reach[-1], sum(used)) < answer[:2]:
             answer = (float(reach[-1]), sum(used), used)
     if not answer[2]:
         raise PlanError(f"{n_layers} layers fit on no choice of {tuple(counts)} devices; add memory or devices")
-    stages, stop, used = [], n_layers, answer[2]
+    stages: list[Stage] = []
+    stop, used = n_layers, answer[2]
     while stop > 0:
         start, kind = came[used, stop]
         stages.append(Stage(start, stop - 1, 1, kind))

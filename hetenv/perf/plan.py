@@ -54,6 +54,31 @@ class Plan:
         return f"{degrees} b{self.micro_batch} zero{self.zero} {self.recompute.name.lower()}{sp}"
 
 
+@dataclass(frozen=True)
+class MixedPlan:
+    """mode: data or pipeline. plans, batches (samples per step) and layers by kind, in the order of the pools.
+
+    In pipeline mode both plans share dp, tp and micro-batch, and `first` says which pool holds the first stages.
+    """
+
+    mode: str
+    plans: tuple[Plan, Plan]
+    batches: tuple[int, int]
+    layers: tuple[int, int]
+    first: int = 0
+
+    @property
+    def n_gpus(self) -> int:
+        """GPUs of both kinds."""
+        return self.plans[0].n_gpus + self.plans[1].n_gpus
+
+    def __str__(self) -> str:
+        a, b = self.plans
+        if self.mode == "data":
+            return f"[{a}] x {self.batches[0]} + [{b}] x {self.batches[1]} samples"
+        return f"[{a}] {self.layers[0]} layers + [{b}] {self.layers[1]} layers, pool {self.first} first"
+
+
 def plan_row(plan: Plan) -> NDArray[np.void]:
     """PLAN_ROW array of length 1."""
     row = np.zeros(1, PLAN_ROW)

@@ -103,8 +103,9 @@ DEVICE_ROW: Final = _floats(
     "n_gpus gpus_per_node n_sites intra_bytes_per_s inter_bytes_per_s wan_bytes_per_s "
     "intra_latency_s inter_latency_s wan_latency_s idle_w limit_w clock launch_factor"
 )
-"""convolution: fitted factor on convolutions. efficiency: achievable share x fitted factors, of peak_flops. is_narrow: 1 for 8 bits and fewer. inter: all NICs of
-a node. clock: speed of the arithmetic under a power cap, 1 without. limit_w: power cap or TDP."""
+"""convolution: fitted factor on convolutions. efficiency: achievable share x fitted factors, of peak_flops. is_narrow:
+1 for 8 bits and fewer. inter: all NICs of a node. clock: speed of the arithmetic under a power cap, 1 without.
+limit_w: power cap or TDP."""
 
 STACK_ROW: Final = _floats(
     "gemm_efficiency operand_passes elementwise_passes attention_rate bmm_rate score_passes launch_s "
@@ -117,7 +118,7 @@ STACK_ROW: Final = _floats(
 """One row of the catalog's stacks; see hetenv.catalog.entries.Stack."""
 
 SETTING_ROW: Final = _floats(
-    "is_convolution layers heads kv_heads n_experts topk seq_len global_batch n_gpus gpus_per_node n_sites "
+    "is_convolution layers heads kv_heads n_experts topk seq_len global_batch n_gpus gpus_per_node n_sites extra_dp "
     "token_s operand_token_s shared_operand_token_s weight_s expert_token_s expert_weight_s permute_token_s "
     "cast_token_s elementwise_token_s attention_token_s attention_backward launch_s launch_blocks head_token_s image_s "
     "tensor_token_bytes params_layer params_experts params_first params_last params_all "
@@ -128,7 +129,8 @@ SETTING_ROW: Final = _floats(
     "memory_bytes act_token_whole act_token_split act_token_scores act_token_full act_token_head "
     "useful_flops peak_flops idle_w limit_w gemm_w_share precision_ok"
 )
-"""Seconds and bytes per token and layer at tp = 1; params_* are counts; act_* are bytes per token and layer."""
+"""extra_dp: replicas of the job on other kinds of devices. Seconds and bytes per token and layer at tp = 1; params_*
+are counts; act_* are bytes per token and layer."""
 
 PLAN_ROW: Final = _ints("dp tp pp cp ep micro_batch virtual_stages zero recompute seq_parallel schedule")
 

@@ -1,7 +1,8 @@
 """Measured training runs: one CSV row to (Training, Devices, Plan, seconds), or the reason why the model refuses it.
 
-The file's form is that of published tables: see `COLUMNS`. Blank recompute is the lightest that fits, blank micro-batch and
-virtual stages the fastest legal; both are flagged. Accelerators and precision labels are mapped explicitly or refused.
+The file's form is that of published tables: see `COLUMNS`. Blank recompute is the lightest that fits, blank
+micro-batch and virtual stages the fastest legal; both are flagged. Accelerators and precision labels are mapped
+explicitly or refused.
 """
 
 import csv
@@ -18,11 +19,41 @@ from hetenv.perf.plan import Plan
 from hetenv.perf.rows import Precision, Recompute, Schedule
 from hetenv.perf.training import Devices, Training, precision_of
 
-COLUMNS = (
-    "row_id source_id model_family model layers hidden heads kv_heads ffn_hidden vocab seq_len n_experts topk gpu_type n_gpus "
-    "gpus_per_node intra_link inter_link tp pp dp cp ep virtual_stages zero_stage micro_batch global_batch precision recompute "
-    "seq_parallel measured_iter_s quality notes"
-).split()
+COLUMNS = [
+    "row_id",
+    "source_id",
+    "model_family",
+    "model",
+    "layers",
+    "hidden",
+    "heads",
+    "kv_heads",
+    "ffn_hidden",
+    "vocab",
+    "seq_len",
+    "n_experts",
+    "topk",
+    "gpu_type",
+    "n_gpus",
+    "gpus_per_node",
+    "intra_link",
+    "inter_link",
+    "tp",
+    "pp",
+    "dp",
+    "cp",
+    "ep",
+    "virtual_stages",
+    "zero_stage",
+    "micro_batch",
+    "global_batch",
+    "precision",
+    "recompute",
+    "seq_parallel",
+    "measured_iter_s",
+    "quality",
+    "notes",
+]
 _LABELS = {"amp": Precision.FP16, "fp8-cs": Precision.FP8, "fp8-mx": Precision.MXFP8}
 _LANE_BYTES_PER_S = {"EDR": 12.5e9, "HDR": 25e9, "NDR": 50e9, "XDR": 100e9}
 _TRAY_GPUS = 4
@@ -32,7 +63,8 @@ _GATED_FAMILIES = ("LLaMA", "MoE", "Nemotron", "GLM")
 
 @dataclass(frozen=True)
 class Run:
-    """One measured run. kind: dense, moe (and hybrids), cnn or mixed. `refused` is empty where the model takes the row."""
+    """One measured run. kind: dense, moe (and hybrids), cnn or mixed. `refused` is empty where the model takes the
+    row."""
 
     row_id: str
     source_id: str
@@ -56,7 +88,15 @@ class Run:
     def workload(self) -> tuple[object, ...]:
         """What two rows share when only their plan (or accelerator) differs."""
         t = self.training
-        return (self.source_id, self.stack, t.model_entry.name, t.seq_len, t.global_batch, t.precision, self.devices.n_gpus)
+        return (
+            self.source_id,
+            self.stack,
+            t.model_entry.name,
+            t.seq_len,
+            t.global_batch,
+            t.precision,
+            self.devices.n_gpus,
+        )
 
 
 class Refused(Exception):
@@ -77,7 +117,8 @@ def _whole(cells: dict[str, str], name: str, default: int | None = None) -> int:
 
 
 def inter_bytes_per_s(text: str, gpus_per_node: int) -> float | None:
-    """All NICs of a node (or NVLink domain), per direction, from a published description; None where it says nothing."""
+    """All NICs of a node (or NVLink domain), per direction, from a published description; None where it says
+    nothing."""
     per_tray = "per tray" in text
     found = re.search(r"(\d+)x (EDR|HDR|NDR|XDR)", text)
     if found:
@@ -112,7 +153,8 @@ def _catalog_model(cells: dict[str, str]) -> Model | None:
 
 
 def _model(cells: dict[str, str], kind: str) -> Model:
-    """The row's model: its dimensions, with what the row does not say (head size, gating) from the catalog or its family."""
+    """The row's model: its dimensions, with what the row does not say (head size, gating) from the catalog or its
+    family."""
     known = _catalog_model(cells)
     if kind == "cnn":
         if known is None or known.kind != "convolution":
@@ -145,7 +187,8 @@ def _model(cells: dict[str, str], kind: str) -> Model:
 
 
 def _precision(label: str, accelerator: Accelerator) -> Precision:
-    """The label's precision. `fp32?` (unstated matrix mode) is tf32 where the GPU has it: those rows exceed the fp32 peak."""
+    """The label's precision. `fp32?` (unstated matrix mode) is tf32 where the GPU has it: those rows exceed the fp32
+    peak."""
     text = label.strip().lower()
     if text == "fp32?":
         return Precision.TF32 if accelerator.peak_tf32_flops > accelerator.peak_fp32_flops else Precision.FP32
@@ -203,18 +246,21 @@ def _plan(cells: dict[str, str], n_gpus: int) -> tuple[Plan, tuple[str, ...]]:
 
 
 def _stack(cells: dict[str, str], named: dict[str, str], flags: list[str]) -> tuple[str, float]:
-    """(stack, real tokens per padded token) of a row: named by the caller, by the catalog's rules, or a family's default."""
+    """(stack, real tokens per padded token) of a row: named by the caller, by the catalog's rules, or a family's
+    default."""
     if cells["source_id"] in named:
         return named[cells["source_id"]], 1.0
     text = f"{cells['notes']} {cells.get('source', '')}"
     for rule in run_stacks():
-        if rule.source_id == cells["source_id"] and rule.contains in text:
-            if rule.seq_len in (0, _whole(cells, "seq_len", 0)):
-                return rule.stack, rule.token_share
+        fits = rule.source_id == cells["source_id"] and rule.contains in text
+        if fits and rule.seq_len in (0, _whole(cells, "seq_len", 0)):
+            return rule.stack, rule.token_share
     flags.append("stack unknown: default of its family")
     if _whole(cells, "zero_stage", 0) == 3 and _whole(cells, "tp", 1) == 1:
         return "fsdp", 1.0
-    old = cells["gpu_type"].startswith("V100") or (cells["precision"] == "fp16" and cells["gpu_type"].startswith("A100"))
+    old = cells["gpu_type"].startswith("V100") or (
+        cells["precision"] == "fp16" and cells["gpu_type"].startswith("A100")
+    )
     return ("megatron-2021" if old else "default"), 1.0
 
 

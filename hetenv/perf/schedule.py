@@ -1,7 +1,9 @@
-"""Pipelines of unequal stages, exactly: start and end of every forward and backward block by recurrence over a fixed order.
+"""Pipelines of unequal stages, exactly: start and end of every forward and backward block by recurrence over a fixed
+order.
 
-Schedules: GPipe (all forwards, then all backwards), 1F1B with flush (PipeDream-flush, Megatron), asynchronous 1F1B (no flush: the
-steady state repeats; PipeDream, SOSP 2019) and nF1B (TiMePReSt 2025). Interleaved schedules: closed form in `pipeline`.
+Schedules: GPipe (all forwards, then all backwards), 1F1B with flush (PipeDream-flush, Megatron), asynchronous 1F1B (no
+flush: the steady state repeats; PipeDream, SOSP 2019) and nF1B (TiMePReSt 2025). Interleaved schedules: closed form in
+`pipeline`.
 """
 
 from typing import Any
@@ -48,8 +50,9 @@ def place_blocks(
 ) -> float:
     """Fill begin/end [p, 2, m] (forward 0, backward 1), s; returns the makespan.
 
-    forward_s, backward_s: [p] seconds of one micro-batch on each stage; link_s: [p] seconds of the border after each stage, paid
-    once each way by the receiving stage's wait. orders [p, 2m], at [p], free [p]: work space, the last two zero.
+    forward_s, backward_s: [p] seconds of one micro-batch on each stage; link_s: [p] seconds of the border after each
+    stage, paid once each way by the receiving stage's wait. orders [p, 2m], at [p], free [p]: work space, the last two
+    zero.
     """
     stages = len(forward_s)
     for stage in range(stages):
@@ -109,7 +112,8 @@ def makespan_s(
     n_micro: int,
     schedule: Schedule = Schedule.ONE_F_ONE_B,
 ) -> float:
-    """Seconds from the first forward to the last backward; asynchronous: m rounds of the slowest stage or border, no flush."""
+    """Seconds from the first forward to the last backward; asynchronous: m rounds of the slowest stage or border, no
+    flush."""
     if schedule == Schedule.ASYNC_1F1B:
         return float(n_micro * max(np.max(forward_s + backward_s), 2.0 * np.max(link_s, initial=0.0)))
     return blocks(forward_s, backward_s, link_s, n_micro, schedule)[0]
@@ -121,12 +125,17 @@ def weight_versions(schedule: str, stage: int, stages: int) -> int:
 
 
 def version_difference(workers: int, forwards: int) -> int:
-    """How many updates a micro-batch's backward is behind its forward under nF1B: floor((W+N-2)/N) (TiMePReSt, 2025)."""
+    """How many updates a micro-batch's backward is behind its forward under nF1B: floor((W+N-2)/N) (TiMePReSt,
+    2025)."""
     return (workers + forwards - 2) // forwards
 
 
 def slow_member_share(
-    forward_s: NDArray[np.float64], backward_s: NDArray[np.float64], link_s: NDArray[np.float64], n_micro: int, stage: int
+    forward_s: NDArray[np.float64],
+    backward_s: NDArray[np.float64],
+    link_s: NDArray[np.float64],
+    n_micro: int,
+    stage: int,
 ) -> float:
     """Share of the makespan that slowing one stage stretches: d(makespan)/makespan per d(stage time)/stage time."""
     slow = np.ones(len(forward_s))

@@ -1,4 +1,5 @@
-"""Error figures over predictions: relative errors, bias, rank correlation, plan regret, accelerator ratios. Plain numpy."""
+"""Error figures over predictions: relative errors, bias, rank correlation, plan regret, accelerator ratios. Plain
+numpy."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -52,7 +53,8 @@ def samples_per_gpu_s(runs: Sequence[Run], seconds: NDArray[np.float64]) -> NDAr
 
 
 def plan_regrets(runs: Sequence[Run], predicted_s: NDArray[np.float64]) -> list[float]:
-    """Per workload with at least two plans: measured time of the plan that the model picks over the best measured one."""
+    """Per workload with at least two plans: measured time of the plan that the model picks over the best measured
+    one."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for i, run in enumerate(runs):
         groups.setdefault((*run.workload, run.devices.accelerator_entry.name), []).append(i)

@@ -52,7 +52,9 @@ def _gemm_terms(model: Any, device: Any, stack: Any, rate: float, byte_s: float,
     if model["n_experts"] > 0:
         share = 1.0 - dense
         expert = g * h * model["ffn_hidden"]
-        out["expert_token_s"] = share * (per(2.0 * expert, rate * stack["expert_gemm_rate"]) + byte_s * (2.0 * h + g * model["ffn_hidden"]))
+        out["expert_token_s"] = share * (
+            per(2.0 * expert, rate * stack["expert_gemm_rate"]) + byte_s * (2.0 * h + g * model["ffn_hidden"])
+        )
         out["expert_weight_s"] = share * byte_s * expert
         out["permute_token_s"] = share * stack["expert_permute_passes"] * 2.0 * h / device["memory_bytes_per_s"]
 

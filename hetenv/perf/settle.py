@@ -1,4 +1,5 @@
-"""Knobs that a published run leaves open: the lightest recompute mode that fits, the fastest legal micro-batch and stages.
+"""Knobs that a published run leaves open: the lightest recompute mode that fits, the fastest legal micro-batch and
+stages.
 
 Full recomputation is never assumed: stacks that leave it unsaid recompute single modules when memory is short.
 """
@@ -49,7 +50,9 @@ def settled(run: Run) -> Run:
     for plan in _choices(run):
         price_row(setting[0], plan_row(plan)[0], out[0])
         fits = out["memory_bytes"][0] <= setting["memory_bytes"][0]
-        rank = (0.0, float(plan.recompute), float(out["iter_s"][0])) if fits else (1.0, float(out["memory_bytes"][0]), 0.0)
+        rank = (
+            (0.0, float(plan.recompute), float(out["iter_s"][0])) if fits else (1.0, float(out["memory_bytes"][0]), 0.0)
+        )
         if best is None or rank < best[0]:
             best = (rank, plan)
     return run if best is None else replace(run, plan=best[1])

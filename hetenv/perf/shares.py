@@ -1,4 +1,5 @@
-"""Uneven shares over unequal devices: integer micro-batches, the dead-band batch controller, tensor shards and their gathers."""
+"""Uneven shares over unequal devices: integer micro-batches, the dead-band batch controller, tensor shards and their
+gathers."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -30,7 +31,8 @@ def slowest_s(shares: Sequence[int], unit_s: Sequence[float]) -> float:
 def dead_band_step(
     batches: Sequence[int], times_s: Sequence[float], dead_band: float = 0.2, low: int = 1, high: int = 1 << 30
 ) -> tuple[int, ...]:
-    """OmniLearn (TPDS 2025): b <- ceil(b * mean(t)/t) within bounds; changes of at most `dead_band` of b are not made."""
+    """OmniLearn (TPDS 2025): b <- ceil(b * mean(t)/t) within bounds; changes of at most `dead_band` of b are not
+    made."""
     mean = sum(times_s) / len(times_s)
     found = []
     for batch, seconds in zip(batches, times_s):

@@ -1,12 +1,13 @@
 """`validate`: the three scores of the performance model on a file of measured runs, as plain data.
 
-As shipped: the catalog's constants where they were not fitted on the source; else constants refitted without that source, and for
-expert models without that model. Calibrated: at most eight constants on a random 30 % of a source, scored on the rest. Ratio:
-within one source, between plans and between accelerators of one workload.
+As shipped: the catalog's constants where they were not fitted on the source; else constants refitted without that
+source, and for expert models without that model. Calibrated: at most eight constants on a random 30 % of a source,
+scored on the rest. Ratio: within one source, between plans and between accelerators of one workload.
 """
 
 import csv
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from hetenv.perf import calibrate, fit, scores
 from hetenv.perf.fit_stacks import complete, left_out_values
-from hetenv.perf.mixed_runs import predict_mixed
+from hetenv.perf.mixed_runs import predict_mixed, profiled
 from hetenv.perf.runs import Run, by_source, read_runs
 from hetenv.perf.settle import settled
 
@@ -24,7 +25,8 @@ N_DRAWS = 20
 
 
 def as_shipped(runs: Sequence[Run], leave_out_models: bool = True) -> NDArray[np.float64]:
-    """[N] seconds, each run under constants that have not seen its source (for expert models of a fitted source: its model)."""
+    """[N] seconds, each run under constants that have not seen its source (for expert models of a fitted source: its
+    model)."""
     predicted = np.zeros(len(runs))
     groups: dict[str, list[int]] = {}
     for i, run in enumerate(runs):
@@ -51,7 +53,7 @@ def _grouped(runs: Sequence[Run], predicted: NDArray[np.float64], refused: Seque
         found[kind] = scores.score(predicted[rows], measured[rows], sum(run.kind == kind for run in refused))
     per_source: dict[str, object] = {}
     for source in sorted({*sources, *(run.source_id for run in refused)}):
-        rows = np.flatnonzero(sources == source)
+        rows = [i for i, name in enumerate(sources) if name == source]
         entry = scores.score(predicted[rows], measured[rows], sum(run.source_id == source for run in refused))
         part = [runs[i] for i in rows]
         entry["spearman"] = scores.spearman(
@@ -151,9 +153,14 @@ def validate(
     every = [settled(run) for run in read_runs(path, dict(stacks or {}))]
     mixed_runs = [run for run in every if run.kind == "mixed"]
     mixed = predict_mixed(path, mixed_runs)
+    from_profiles = predict_mixed(path, [run for run in every if run.kind == "dense" and profiled(run)])
     refused = [run for run in every if run.refused or (run.row_id in mixed and mixed[run.row_id][1])]
     runs = [run for run in fit.averaged(every) if run.kind != "mixed"]
     predicted = as_shipped(runs)
+    for i, run in enumerate(runs):
+        if run.row_id in from_profiles and not from_profiles[run.row_id][1]:
+            predicted[i] = from_profiles[run.row_id][0]
+            runs[i] = replace(run, flags=(*run.flags, "layer profiles"))
     good = [run for run in mixed_runs if run not in refused]
     all_runs = runs + good
     all_predicted = np.concatenate([predicted, np.array([mixed[run.row_id][0] for run in good])])

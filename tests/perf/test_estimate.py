@@ -173,7 +173,9 @@ def test_more_flops_or_bandwidth_never_slows(
     wider = replace(entry, memory_bytes_per_s=entry.memory_bytes_per_s * factor)
     assert timed(training, replace(devices, accelerator=wider), plan) <= before * (1 + 1e-12)
     assert timed(training, replace(devices, inter_bytes_per_s=100e9 * factor), plan) <= before * (1 + 1e-12)
-    assert timed(training, replace(devices, intra_bytes_per_s=entry.intra_bytes_per_s * factor), plan) <= before * (1 + 1e-12)
+    assert timed(training, replace(devices, intra_bytes_per_s=entry.intra_bytes_per_s * factor), plan) <= before * (
+        1 + 1e-12
+    )
 
 
 @settings(max_examples=60, deadline=None)

@@ -78,7 +78,8 @@ def test_a_slow_member_stretches_nearly_the_whole_long_pipeline() -> None:
 
 
 def profile(name: str) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """(layer seconds, weight bytes, bytes of the chain's borders, bytes of all crossing activations), input left out."""
+    """(layer seconds, weight bytes, bytes of the chain's borders, bytes of all crossing activations), input left
+    out."""
     with (PROFILES / f"{name}.csv").open() as file:
         rows = list(csv.DictReader(file))
     place = {row["node"]: i for i, row in enumerate(rows)}
@@ -146,7 +147,7 @@ def test_hap_proportional_shards_and_the_cheaper_gather() -> None:
     portion = shares.shard_shares(speeds)
     cut = 1 - shares.shard_compute_s(1.0, portion, speeds) / shares.shard_compute_s(1.0, [1 / 8] * 8, speeds)
     assert cut == pytest.approx(0.17, abs=0.005)
-    assert 9.46 / 9.15 == pytest.approx(1.034, abs=5e-4)
+    assert pytest.approx(1.034, abs=5e-4) == 9.46 / 9.15
     assert shares.gather_s(1e9, [1 / 8] * 8) == shares.padded_gather_s(1e9, [1 / 8] * 8)
     assert shares.gather_s(1e9, portion) == shares.grouped_gather_s(1e9)
 
