@@ -45,8 +45,8 @@ lint: $(VENV)/.hetenv-train
 	$(BIN)/mypy --strict hetenv
 	$(BIN)/python -m pytest tests/test_layers.py
 
-soak: $(VENV)/.hetenv-dev
-	$(BIN)/python -m pytest -m soak -s tests/test_soak.py
+soak: $(VENV)/.hetenv-train
+	HETENV_SOAK_STEPS=1000000 $(BIN)/python -m pytest -m soak -n $(JOBS) --durations 5 tests/test_soak.py
 
 clean:
 	rm -rf build dist *.egg-info
