@@ -1,0 +1,69 @@
+"""Fixed scales of training, measured once on a few training worlds under the rule that training starts from."""
+
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hetenv.policy import Policy
+from hetenv.scenario import Compiled
+
+from .play import play
+
+N_WORLDS: Final = 16
+MAX_BONUS: Final = 12.0
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What turns rewards and values of a scenario into numbers of order one, and how firmly the rule is followed at first."""
+
+    reward_scale: float
+    """Factor on rewards: 1 / (half the discounted reward of the rule)."""
+    value_centre: float
+    """Discounted, scaled reward of the rule: the critic's first answer."""
+    rule_bonus: float
+    """Start of h."""
+    decisions_per_episode: float
+    mean_legal_rows: float
+
+    def asdict(self) -> dict[str, float]:
+        """Plain data for a file."""
+        return asdict(self)
+
+
+def measure(compiled: Compiled, rule: Policy, tau_s: float, entropy: float) -> Scales:
+    """Scales of a scenario.
+
+    Args:
+        tau_s: time constant of the discount.
+        entropy: mean entropy (nats) over legal rows at which the policy starts.
+    """
+    played = play(compiled, rule, compiled.scenario.seeds.numbers("train", N_WORLDS))
+    reward_per_s = -float(played.objective.sum() / played.elapsed_s.sum())
+    discounted = reward_per_s * tau_s
+    reward_scale = 1.0 / max(0.5 * abs(discounted), 1e-9)
+    return Scales(
+        reward_scale,
+        discounted * reward_scale,
+        bonus_for_entropy(played.n_legal, entropy),
+        float(played.decisions.mean()),
+        float(played.n_legal.mean()),
+    )
+
+
+def bonus_for_entropy(n_legal: NDArray[np.int64], entropy: float) -> float:
+    """The h at which softmax over one row of score h and n - 1 rows of score 0 has this mean entropy, by bisection."""
+    low, high = 0.0, MAX_BONUS
+    for _ in range(40):
+        h = 0.5 * (low + high)
+        low, high = (h, high) if mean_entropy(n_legal, h) > entropy else (low, h)
+    return 0.5 * (low + high)
+
+
+def mean_entropy(n_legal: NDArray[np.int64], bonus: float) -> float:
+    """Mean over decisions of the entropy of that softmax, nats."""
+    others = n_legal - 1.0
+    total = np.exp(bonus) + others
+    return float((np.log(total) - bonus * np.exp(bonus) / total).mean())
