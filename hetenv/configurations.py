@@ -55,6 +55,10 @@ SIZE = np.dtype(
         ("gpus_a", "i4"),
         ("gpus_b", "i4"),
         ("job_class", "i4"),
+        ("full_a", "i4"),  # footprint in pool_a: whole nodes, and GPUs on one more
+        ("rest_a", "i4"),
+        ("full_b", "i4"),
+        ("rest_b", "i4"),
         ("pool_a", "i2"),
         ("pool_b", "i2"),
         ("any_nodes", "i1"),
@@ -91,11 +95,14 @@ class Configurations:
     estimates: tuple[Estimate | None, ...]
     _reference_rates: dict[tuple[int, int, int, int], float] = field(default_factory=dict, repr=False, compare=False)
 
-    def sizes(self) -> NDArray[np.void]:
-        """[C] SIZE rows of the table."""
+    def sizes(self, gpus_per_node: NDArray[np.int32]) -> NDArray[np.void]:
+        """[C] SIZE rows of the table; gpus_per_node: [P]."""
         narrow = np.zeros(self.table.size, SIZE)
-        for name in SIZE.names or ():
+        for name in ("n_gpus", "gpus_a", "gpus_b", "job_class", "pool_a", "pool_b", "any_nodes"):
             narrow[name] = self.table[name]
+        for part in ("a", "b"):
+            per_node = gpus_per_node[self.table[f"pool_{part}"]]
+            narrow[f"full_{part}"], narrow[f"rest_{part}"] = np.divmod(self.table[f"gpus_{part}"], per_node)
         return narrow
 
     def rows_of(self, job_class: int) -> NDArray[np.void]:

@@ -152,7 +152,7 @@ def empty_facts(compiled: Compiled, n_worlds: int, n_requests: int, n_events: in
         ranked=np.zeros((n_worlds, orders, n_requests), np.int32),
         node_event=np.zeros((n_worlds, compiled.cluster.n_nodes + 1), np.int32),
         configs=compiled.configurations.table,
-        sizes=compiled.configurations.sizes(),
+        sizes=compiled.configurations.sizes(compiled.cluster.gpus_per_node),
         classes=compiled.configurations.classes,
         rules=rules_of(compiled),
     )

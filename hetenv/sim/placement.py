@@ -13,20 +13,23 @@ from hetenv.sim.tables import NONE, Facts, Rows, State
 @kernel
 def fits(state: State, b: int, request: Rows, size: Rows, run: int) -> bool:
     """Whether a request's configuration can be placed now; the GPUs of its own running slot `run` (or NONE) count as free."""
-    if not _fits_pool(state, b, request, size["pool_a"], size["gpus_a"], size["any_nodes"], run):
+    spreads = size["any_nodes"] == 1
+    if not _fits_pool(state, b, request, size["pool_a"], size["full_a"], size["rest_a"], spreads, run):
         return False
-    return size["pool_b"] < 0 or _fits_pool(
-        state, b, request, size["pool_b"], size["gpus_b"], size["any_nodes"], run
-    )
+    if size["pool_b"] < 0:
+        return True
+    return _fits_pool(state, b, request, size["pool_b"], size["full_b"], size["rest_b"], spreads, run)
 
 
 @kernel
 def place(state: State, facts: Facts, b: int, request: Rows, size: Rows, run: int) -> None:
     """Take the GPUs of a configuration that `fits`; writes the slot's allocations and whether it is spread."""
-    state.runs[b, run]["is_spread"] = 0
-    _place_part(state, facts, b, request, size["pool_a"], size["gpus_a"], run)
+    row = state.runs[b, run]
+    row["is_spread"], row["pools"] = 0, 1 << size["pool_a"]
+    _place_part(state, facts, b, request, size["pool_a"], size["full_a"], size["rest_a"], run)
     if size["pool_b"] >= 0:
-        _place_part(state, facts, b, request, size["pool_b"], size["gpus_b"], run)
+        row["pools"] |= 1 << size["pool_b"]
+        _place_part(state, facts, b, request, size["pool_b"], size["full_b"], size["rest_b"], run)
 
 
 @kernel
@@ -38,32 +41,33 @@ def needs_scan(pool: Rows, request: Rows) -> bool:
 
 
 @kernel
-def _fits_pool(state: State, b: int, request: Rows, p: int, n: int, any_nodes: int, run: int) -> bool:
+def _fits_pool(
+    state: State, b: int, request: Rows, p: int, full: int, rest: int, spreads: bool, run: int
+) -> bool:
+    """Whether `full` whole nodes and `rest` GPUs on one more are free in a pool (or as many anywhere, if it spreads)."""
     pool = state.pools[b, p]
-    per_node = pool["gpus_per_node"]
-    if n > pool["n_nodes"] * per_node:
-        return False
-    full, rest = n // per_node, n % per_node
     if needs_scan(pool, request):
-        return _fits_scanned(state, b, request, p, n, any_nodes, run)
+        return _fits_scanned(state, b, request, p, full, rest, spreads, run)
     counts = state.free_counts[b]
-    first = pool["first_count"]
-    n_full, n_rest, own = counts[first + per_node], counts[first + rest], 0
-    if run != NONE:
-        alloc = state.runs[b, run]["alloc"]
-        while alloc != NONE:
-            row = state.allocs[b, alloc]
-            node = state.nodes[b, row["node"]]
-            if node["pool"] == p:
-                own += row["gpus"]
-                if node["free"] < per_node <= node["free"] + row["gpus"]:
-                    n_full += 1
-                if node["free"] < rest <= node["free"] + row["gpus"]:
-                    n_rest += 1
-            alloc = row["next_of_run"]
-    if n_full >= full and (rest == 0 or n_rest >= full + 1):
+    per_node, first = pool["gpus_per_node"], pool["first_count"]
+    n_full, n_rest, free = counts[first + per_node], counts[first + rest], pool["free_gpus"]
+    wanted = full * per_node + rest
+    if (n_full >= full and (rest == 0 or n_rest > full)) or (spreads and free >= wanted):
         return True
-    return any_nodes == 1 and pool["free_gpus"] + own >= n
+    if run == NONE or (state.runs[b, run]["pools"] >> p) & 1 == 0:
+        return False
+    alloc = state.runs[b, run]["alloc"]
+    while alloc != NONE:
+        row = state.allocs[b, alloc]
+        node = state.nodes[b, row["node"]]
+        if node["pool"] == p:
+            free += row["gpus"]
+            if node["free"] < per_node <= node["free"] + row["gpus"]:
+                n_full += 1
+            if node["free"] < rest <= node["free"] + row["gpus"]:
+                n_rest += 1
+        alloc = row["next_of_run"]
+    return (n_full >= full and (rest == 0 or n_rest > full)) or (spreads and free >= wanted)
 
 
 @kernel
@@ -88,10 +92,11 @@ def _usable(state: State, b: int, request: Rows, p: int, node_index: int, run: i
 
 
 @kernel
-def _fits_scanned(state: State, b: int, request: Rows, p: int, n: int, any_nodes: int, run: int) -> bool:
+def _fits_scanned(
+    state: State, b: int, request: Rows, p: int, full: int, rest: int, spreads: bool, run: int
+) -> bool:
     pool = state.pools[b, p]
     per_node = pool["gpus_per_node"]
-    full, rest = n // per_node, n % per_node
     n_full, n_rest, total = 0, 0, 0
     for index in range(pool["first_node"], pool["first_node"] + pool["n_nodes"]):
         usable = _usable(state, b, request, p, index, run)
@@ -100,28 +105,25 @@ def _fits_scanned(state: State, b: int, request: Rows, p: int, n: int, any_nodes
             n_full += 1
         if usable >= rest:
             n_rest += 1
-    if n_full >= full and (rest == 0 or n_rest >= full + 1):
-        return True
-    return any_nodes == 1 and total >= n
+    return (n_full >= full and (rest == 0 or n_rest > full)) or (spreads and total >= full * per_node + rest)
 
 
 @kernel
-def _place_part(state: State, facts: Facts, b: int, request: Rows, p: int, n: int, run: int) -> None:
+def _place_part(state: State, facts: Facts, b: int, request: Rows, p: int, full: int, rest: int, run: int) -> None:
     pool = state.pools[b, p]
     per_node = pool["gpus_per_node"]
     scan = needs_scan(pool, request)
-    if _fits_pool(state, b, request, p, n, 0, NONE):
-        for _ in range(n // per_node):
-            _take(state, facts, b, request, _pick(state, b, request, p, per_node, per_node, scan), per_node, run)
-        rest = n % per_node
-        if rest > 0:
-            _take(state, facts, b, request, _pick(state, b, request, p, rest, per_node, scan), rest, run)
-        return
-    state.runs[b, run]["is_spread"] = 1
-    left = n
+    packs = _fits_pool(state, b, request, p, full, rest, False, NONE)
+    if not packs:
+        state.runs[b, run]["is_spread"] = 1
+    left = full * per_node + rest
     while left > 0:
-        node_index, usable = _emptiest(state, b, request, p, per_node, scan)
-        taken = min(usable, left)
+        if packs:
+            taken = min(left, per_node)
+            node_index = _pick(state, b, request, p, taken, per_node, scan)
+        else:
+            node_index, usable = _emptiest(state, b, request, p, per_node, scan)
+            taken = min(usable, left)
         _take(state, facts, b, request, node_index, taken, run)
         left -= taken
 

@@ -66,6 +66,7 @@ RUN = np.dtype(
         ("rate", "f8"),  # work/s while stepping
         ("ready_s", "f8"),  # end of the overhead
         ("volatile_gpu_s", "f8"),  # productive time since the last durable point
+        ("pools", "i8"),  # bit p set: it holds GPUs of pool p
         ("order", "i4"),  # job id
         ("heap", "i4"),  # place in the heap
         ("alloc", "i4"),  # first allocation
