@@ -2,6 +2,7 @@
 
 import json
 from enum import StrEnum
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,6 +34,13 @@ class Split(StrEnum):
 
 def _print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def _without_infinities(value: Any) -> Any:
+    """The same without entries that JSON has no number for (a default of infinity: no limit)."""
+    if isinstance(value, dict):
+        return {key: _without_infinities(entry) for key, entry in value.items() if entry not in (inf, -inf)}
+    return [_without_infinities(entry) for entry in value] if isinstance(value, list) else value
 
 
 @app.command()
@@ -171,7 +179,7 @@ def schema() -> None:
     """
     from hetenv.scenario import Scenario
 
-    _print_json(Scenario.model_json_schema())
+    _print_json(_without_infinities(Scenario.model_json_schema()))
 
 
 @app.command()

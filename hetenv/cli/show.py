@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -11,9 +11,15 @@ from rich.tree import Tree
 
 from hetenv.units import HOUR_S
 
+FILE_WIDTH: Final = 160
+"""Columns where the output is no terminal."""
+
 
 def _print(thing: object) -> None:
-    Console().print(thing)
+    console = Console()
+    if not console.is_terminal:
+        console.width = FILE_WIDTH
+    console.print(thing)
 
 
 def figure(value: object) -> str:
@@ -57,18 +63,10 @@ def pairs(title: str, found: Mapping[str, Any]) -> None:
 
 
 def plans(found: Mapping[str, Any]) -> None:
-    columns = (
-        "plan",
-        "iter_s",
-        "samples_per_s",
-        "mfu",
-        "memory_gbytes",
-        "exposed_s",
-        "bubble_share",
-        "energy_j_per_sample",
-    )
+    keys = ("plan", "iter_s", "samples_per_s", "mfu", "memory_gbytes", "exposed_s")
+    columns = ("plan", "step s", "samples/s", "MFU", "memory GB", "exposed s")
     title = f"{len(found['plans'])} fastest of {found['n_plans']} plans"
-    table(columns, [[row[column] for column in columns] for row in found["plans"]], title)
+    table(columns, [[row[key] for key in keys] for row in found["plans"]], title)
     for reason, n in found["illegal"].items():
         print(f"{n:>8} plans illegal: {reason}")
 

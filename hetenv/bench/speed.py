@@ -1,0 +1,211 @@
+"""How fast this machine is. CPU times are `time.process_time` of this process; fresh processes are timed by the clock.
+
+A decision is one `env.step` with a legal action, resets included. Actions are uniform over the legal rows; they are drawn in a
+first pass from the same seed and replayed under the clock, so that drawing them costs nothing.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from hetenv.env.core import EnvCore
+from hetenv.perf import Devices, Training, estimate_many
+from hetenv.perf.search import plan_space
+from hetenv.scenario import Scenario, load
+from hetenv.sim.tables import Status
+from hetenv.workload import SyntheticWorkload
+
+SCENARIO: Final = "mixed_gpus"
+ENV_ID: Final = "hetenv/HetCluster-v0"
+WARM_UP_DECISIONS: Final = 10_000
+BATCHES: Final = (64, 256)
+INITIAL_JOBS: Final = 300
+FRESH_RUNS: Final = 3
+LINE_BYTES: Final = 64
+"""Of a processor's cache."""
+_IMPORT: Final = "import time; began = time.perf_counter(); import hetenv; imported = time.perf_counter(); "
+_RESET: Final = (
+    "import gymnasium as gym; env = gym.make('hetenv/HetCluster-v0', scenario='mixed_gpus'); env.reset(seed=0); "
+    "print(imported - began, time.perf_counter() - imported)"
+)
+_COMPILE: Final = "from hetenv.bench.warmup import warm_up; print(warm_up('mixed_gpus'))"
+
+
+def measure(n_decisions: int) -> dict[str, float]:
+    """All figures of `hetenv speed`, with about `n_decisions` timed decisions per measurement."""
+    scenario = busy_scenario()
+    found = {"gym_make_decisions_per_cpu_s": _single(scenario).rate(n_decisions, WARM_UP_DECISIONS)}
+    for size in BATCHES:
+        n_steps = max(100, n_decisions // size)
+        rate = _vector(scenario, size).rate(n_steps, -(-WARM_UP_DECISIONS // size))
+        found[f"batch{size}_decisions_per_cpu_s"] = size * rate
+    found["kernel_decisions_per_cpu_s"] = _core(scenario).rate(n_decisions, WARM_UP_DECISIONS)
+    found["perf_estimates_per_cpu_s"] = _estimates_per_s(10 * n_decisions)
+    return found | _fresh_processes() | _footprint(scenario)
+
+
+def busy_scenario() -> Scenario:
+    """`mixed_gpus` with so many jobs from the start that the queue is never empty."""
+    scenario = load(SCENARIO)
+    workload = scenario.workload
+    assert isinstance(workload, SyntheticWorkload)
+    busier = workload.model_copy(update={"initial_jobs": INITIAL_JOBS})
+    return scenario.model_copy(update={"workload": busier})
+
+
+@dataclass(frozen=True)
+class _Replay:
+    """A first pass draws actions, a second one repeats them under the clock.
+
+    Both begin with `reset`, which must lead to the same episodes. `reset` and `step` return the action mask [A] or [B, A]; a step
+    after which an episode is over begins the next one. `queued` gives the least number of queued jobs.
+    """
+
+    reset: Callable[[], NDArray[np.int8]]
+    step: Callable[[Any], NDArray[np.int8]]
+    queued: Callable[[], int]
+
+    def rate(self, n_steps: int, n_warm_up: int) -> float:
+        """Steps per CPU second."""
+        actions = self._drawn(n_warm_up + n_steps)
+        self.reset()
+        for action in actions[:n_warm_up]:
+            self.step(action)
+        timed, step = actions[n_warm_up:], self.step
+        began_s = time.process_time()
+        for action in timed:
+            step(action)
+        return n_steps / (time.process_time() - began_s)
+
+    def _drawn(self, n_steps: int) -> list[Any]:
+        rng, actions = np.random.default_rng(0), []
+        mask = self.reset()
+        for _ in range(n_steps):
+            assert self.queued() > 0, "the queue is empty"
+            action = (rng.random(mask.shape) * mask).argmax(axis=-1)
+            actions.append(action if action.ndim else int(action))
+            mask = self.step(actions[-1])
+        return actions
+
+
+def _single(scenario: Scenario) -> _Replay:
+    env = gym.make(ENV_ID, scenario=scenario)
+
+    def reset() -> NDArray[np.int8]:
+        return env.reset(seed=0)[1]["action_mask"]
+
+    def step(action: int) -> NDArray[np.int8]:
+        _, _, terminated, truncated, info = env.step(action)
+        if terminated or truncated:
+            _, info = env.reset()
+        return info["action_mask"]
+
+    return _Replay(reset, step, lambda: _least_queued(env.unwrapped))
+
+
+def _vector(scenario: Scenario, n_envs: int) -> _Replay:
+    envs = gym.make_vec(ENV_ID, num_envs=n_envs, vectorization_mode="vector_entry_point", scenario=scenario)
+
+    def reset() -> NDArray[np.int8]:
+        return envs.reset(seed=0)[1]["action_mask"]
+
+    def step(actions: NDArray[np.int64]) -> NDArray[np.int8]:
+        return envs.step(actions)[4]["action_mask"]
+
+    return _Replay(reset, step, lambda: _least_queued(envs.unwrapped))
+
+
+def _least_queued(env: Any) -> int:
+    clock = env.core.simulator.state.clock
+    return int(np.where(clock["status"] == Status.OPEN, clock["n_queued"], 1).min())
+
+
+def _core(scenario: Scenario) -> _Replay:
+    """The compiled step alone, without Gymnasium; worlds are drawn before."""
+    compiled = scenario.compile()
+    core, worlds = EnvCore(compiled), [compiled.sample(0, episode) for episode in range(4)]
+    n_begun = 0
+
+    def begin() -> NDArray[np.int8]:
+        nonlocal n_begun
+        n_begun += 1
+        return core.reset_many({0: worlds[n_begun % len(worlds)]})[1][0]
+
+    def reset() -> NDArray[np.int8]:
+        nonlocal n_begun
+        n_begun = 0
+        return begin()
+
+    def step(action: int) -> NDArray[np.int8]:
+        _, mask, _ = core.step(np.array([action]))
+        return mask[0] if core.simulator.status() == Status.OPEN else begin()
+
+    return _Replay(reset, step, lambda: int(core.simulator.state.clock["n_queued"][0]))
+
+
+def _estimates_per_s(n_estimates: int) -> float:
+    """Estimates per CPU second from arrays of plans."""
+    training, devices = Training("llama3-8b", 64), Devices("H100-SXM-80", 32)
+    space = plan_space(training, devices)
+    plans = space[np.arange(max(n_estimates, space.size)) % space.size]
+    estimate_many(training, devices, plans[:1])
+    began_s = time.process_time()
+    estimate_many(training, devices, plans)
+    return plans.size / (time.process_time() - began_s)
+
+
+def _fresh_processes() -> dict[str, float]:
+    """Seconds of import and of the first make and reset after it, the best of FRESH_RUNS; and of compiling into an empty cache."""
+    runs = [_printed_by(_IMPORT + _RESET) for _ in range(FRESH_RUNS)]
+    with tempfile.TemporaryDirectory() as folder:
+        (compile_s,) = _printed_by(_COMPILE, NUMBA_CACHE_DIR=folder)
+    return {
+        "import_s": min(import_s for import_s, _ in runs),
+        "first_reset_s": min(reset_s for _, reset_s in runs),
+        "cold_compile_s": compile_s,
+    }
+
+
+def _printed_by(code: str, **variables: str) -> list[float]:
+    """The numbers that a fresh interpreter prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **variables}
+    )
+    return [float(number) for number in done.stdout.split()]
+
+
+def _footprint(scenario: Scenario, n_steps: int = 2000) -> dict[str, float]:
+    """Size of an environment's state, and what a step writes: changed cache lines of the state, candidates, observation, mask."""
+    compiled = scenario.compile()
+    core = EnvCore(compiled)
+    _, mask = core.reset_many({0: compiled.sample(0)})
+    rng, changed, taken = np.random.default_rng(0), 0, 0
+    before = core.simulator.snapshot()
+    for _ in range(n_steps):
+        flat, mask, _ = core.step((rng.random(mask.shape) * mask).argmax(axis=1))
+        if core.simulator.status() != Status.OPEN:
+            break
+        after = core.simulator.snapshot()
+        changed += sum(_changed_bytes(old, new) for old, new in zip(before, after))
+        before, taken = after, taken + 1
+    written = core.candidates.nbytes + flat.nbytes + mask.nbytes
+    return {
+        "state_bytes_per_env": float(sum(table.nbytes for table in core.simulator.state)),
+        "touched_bytes_per_step": changed / max(1, taken) + written,
+    }
+
+
+def _changed_bytes(old: NDArray[Any], new: NDArray[Any]) -> int:
+    """Bytes in the cache lines in which two tables differ."""
+    differ = np.frombuffer(old.tobytes(), np.uint8) != np.frombuffer(new.tobytes(), np.uint8)
+    starts = np.arange(0, differ.size, LINE_BYTES)
+    return LINE_BYTES * int(np.add.reduceat(differ, starts).astype(bool).sum()) if differ.size else 0
