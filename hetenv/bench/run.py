@@ -5,8 +5,6 @@ The dict is the same in Python (`hetenv.run`), on the command line (`hetenv run 
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -17,10 +15,11 @@ from hetenv.bench.golden import golden_hash
 from hetenv.bench.metrics import METRICS, Value, metrics
 from hetenv.env.core import EnvCore
 from hetenv.errors import ScenarioError
-from hetenv.policy import AnyPolicy, Decision, Planner, Policy, make_policy
+from hetenv.policy import AnyPolicy, Decision, Order, Planner, Policy, make_policy
 from hetenv.scenario import Compiled, Scenario
 from hetenv.sim.simulator import Simulator
 from hetenv.sim.tables import Status
+from hetenv.view import View, drive
 
 Result = dict[str, Value | str]
 
@@ -30,23 +29,38 @@ TIMES: Final = ("decision_mean_s", "decision_max_s", "wall_s")
 RESULT_KEYS: Final = (*IDENTITY, *METRICS, "decisions", *TIMES)
 
 
-@dataclass
 class _Stopwatch:
     """How often a policy was asked, and how long it thought."""
 
-    decisions: int = 0
-    total_s: float = 0.0
-    max_s: float = 0.0
-    _began_s: float = field(default=0.0, repr=False)
+    def __init__(self) -> None:
+        self.decisions, self.total_s, self.max_s = 0, 0.0, 0.0
 
-    @contextmanager
-    def decision(self) -> Iterator[None]:
-        began_s = time.perf_counter()
-        yield
-        spent_s = time.perf_counter() - began_s
+    def note(self, spent_s: float) -> None:
+        """One decision."""
         self.decisions += 1
         self.total_s += spent_s
         self.max_s = max(self.max_s, spent_s)
+
+
+class _TimedPlanner:
+    """A planner whose thinking is timed, and nothing that happens between two of its orders."""
+
+    def __init__(self, planner: Planner, watch: _Stopwatch) -> None:
+        self.name, self._planner, self._watch = planner.name, planner, watch
+
+    def reset(self, seed: int) -> None:
+        self._planner.reset(seed)
+
+    def plan(self, view: View) -> Iterator[Order]:
+        began_s, spent_s = time.perf_counter(), 0.0
+        try:
+            for order in self._planner.plan(view):
+                spent_s += time.perf_counter() - began_s
+                yield order
+                began_s = time.perf_counter()
+            spent_s += time.perf_counter() - began_s
+        finally:
+            self._watch.note(spent_s)
 
 
 def run(scenario: str | Path | Scenario, policy: str | AnyPolicy, seed: int = 0) -> Result:
@@ -106,20 +120,18 @@ def _run_policy(compiled: Compiled, policy: Policy, seed: int, watch: _Stopwatch
     while core.simulator.status() == Status.OPEN:
         shown = flat
         decision = Decision(core.candidates, lambda shown=shown: core.layout.views(shown), clock["now"].copy())  # type: ignore[misc]
-        with watch.decision():
-            actions = np.asarray(policy.act(decision), np.int64)
+        began_s = time.perf_counter()
+        actions = np.asarray(policy.act(decision), np.int64)
+        watch.note(time.perf_counter() - began_s)
         flat, _, _ = core.step(actions.reshape(1))
     return core.simulator
 
 
-def _run_planner(compiled: Compiled, policy: Planner, seed: int, watch: _Stopwatch) -> Simulator:
+def _run_planner(compiled: Compiled, planner: Planner, seed: int, watch: _Stopwatch) -> Simulator:
     """Drive a planner: it is asked at every decision instant."""
-    from hetenv.view import View, drive
-
     simulator = Simulator(compiled)
     simulator.reset(compiled.sample(seed))
-    view = View(simulator)
+    view, timed = View(simulator), _TimedPlanner(planner, watch)
     while simulator.status() == Status.OPEN:
-        with watch.decision():
-            drive(policy, view)
+        drive(timed, view)
     return simulator

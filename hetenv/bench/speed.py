@@ -24,6 +24,7 @@ from hetenv.scenario import Scenario, load
 from hetenv.sim.tables import Status
 from hetenv.workload import SyntheticWorkload
 
+Mask = NDArray[np.int8]
 SCENARIO: Final = "mixed_gpus"
 ENV_ID: Final = "hetenv/HetCluster-v0"
 WARM_UP_DECISIONS: Final = 10_000
@@ -70,8 +71,8 @@ class _Replay:
     after which an episode is over begins the next one. `queued` gives the least number of queued jobs.
     """
 
-    reset: Callable[[], NDArray[np.int8]]
-    step: Callable[[Any], NDArray[np.int8]]
+    reset: Callable[[], Mask]
+    step: Callable[[Any], Mask]
     queued: Callable[[], int]
 
     def rate(self, n_steps: int, n_warm_up: int) -> float:
@@ -100,14 +101,16 @@ class _Replay:
 def _single(scenario: Scenario) -> _Replay:
     env = gym.make(ENV_ID, scenario=scenario)
 
-    def reset() -> NDArray[np.int8]:
-        return env.reset(seed=0)[1]["action_mask"]
+    def reset() -> Mask:
+        mask: Mask = env.reset(seed=0)[1]["action_mask"]
+        return mask
 
-    def step(action: int) -> NDArray[np.int8]:
+    def step(action: int) -> Mask:
         _, _, terminated, truncated, info = env.step(action)
         if terminated or truncated:
             _, info = env.reset()
-        return info["action_mask"]
+        mask: Mask = info["action_mask"]
+        return mask
 
     return _Replay(reset, step, lambda: _least_queued(env.unwrapped))
 
@@ -115,11 +118,13 @@ def _single(scenario: Scenario) -> _Replay:
 def _vector(scenario: Scenario, n_envs: int) -> _Replay:
     envs = gym.make_vec(ENV_ID, num_envs=n_envs, vectorization_mode="vector_entry_point", scenario=scenario)
 
-    def reset() -> NDArray[np.int8]:
-        return envs.reset(seed=0)[1]["action_mask"]
+    def reset() -> Mask:
+        mask: Mask = envs.reset(seed=0)[1]["action_mask"]
+        return mask
 
-    def step(actions: NDArray[np.int64]) -> NDArray[np.int8]:
-        return envs.step(actions)[4]["action_mask"]
+    def step(actions: NDArray[np.int64]) -> Mask:
+        mask: Mask = envs.step(actions)[4]["action_mask"]
+        return mask
 
     return _Replay(reset, step, lambda: _least_queued(envs.unwrapped))
 
@@ -135,19 +140,21 @@ def _core(scenario: Scenario) -> _Replay:
     core, worlds = EnvCore(compiled), [compiled.sample(0, episode) for episode in range(4)]
     n_begun = 0
 
-    def begin() -> NDArray[np.int8]:
+    def begin() -> Mask:
         nonlocal n_begun
         n_begun += 1
-        return core.reset_many({0: worlds[n_begun % len(worlds)]})[1][0]
+        mask: Mask = core.reset_many({0: worlds[n_begun % len(worlds)]})[1][0]
+        return mask
 
-    def reset() -> NDArray[np.int8]:
+    def reset() -> Mask:
         nonlocal n_begun
         n_begun = 0
         return begin()
 
-    def step(action: int) -> NDArray[np.int8]:
-        _, mask, _ = core.step(np.array([action]))
-        return mask[0] if core.simulator.status() == Status.OPEN else begin()
+    def step(action: int) -> Mask:
+        _, masks, _ = core.step(np.array([action]))
+        mask: Mask = masks[0]
+        return mask if core.simulator.status() == Status.OPEN else begin()
 
     return _Replay(reset, step, lambda: int(core.simulator.state.clock["n_queued"][0]))
 
@@ -195,7 +202,7 @@ def _footprint(scenario: Scenario, n_steps: int = 2000) -> dict[str, float]:
         if core.simulator.status() != Status.OPEN:
             break
         after = core.simulator.snapshot()
-        changed += sum(_changed_bytes(old, new) for old, new in zip(before, after))
+        changed += sum(_changed_bytes(old, new) for old, new in zip(list(before), list(after)))
         before, taken = after, taken + 1
     written = core.candidates.nbytes + flat.nbytes + mask.nbytes
     return {
