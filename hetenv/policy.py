@@ -3,7 +3,7 @@
 `make_policy(name)` finds them by name: a registered heuristic or planner, `rl:FOLDER_OR_SCENARIO` a trained agent.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -59,14 +59,18 @@ class Order:
 
 @runtime_checkable
 class Planner(Protocol):
-    """Gives the commands of one instant, in order; an implied wait ends them. Illegal ones are counted and skipped."""
+    """Gives the commands of one instant, in order; an implied wait ends them. Illegal ones are counted and skipped.
+
+    Each order is carried out before the next is asked for, so a planner is best written as a generator: the view always shows the
+    state after the orders given so far.
+    """
 
     name: str
 
     def reset(self, seed: int) -> None:
         """Begin an episode."""
 
-    def plan(self, view: "View") -> Sequence[Order]:
+    def plan(self, view: "View") -> Iterable[Order]:
         """Commands over the full queue and any configuration. `view` is read-only and holds beliefs only."""
 
 

@@ -1,0 +1,35 @@
+"""Ready-made and learned schedulers by name. Found through `hetenv.make_policy`; module paths in here are no public interface."""
+
+from collections.abc import Callable
+from typing import Final
+
+from hetenv.policy import AnyPolicy
+
+from .heuristics.best_throughput import BestThroughput
+from .heuristics.carbon_aware import CarbonAware
+from .heuristics.easy_backfill import EasyBackfill
+from .heuristics.fifo import Fifo, FirstFit
+from .heuristics.index import index
+from .heuristics.las import LeastAttainedService
+from .heuristics.least_energy import LeastEnergy
+from .heuristics.rows import FirstRow, RandomRow
+from .heuristics.shortest import ShortestJobFirst
+from .heuristics.srtf import ShortestRemainingTimeFirst
+from .rl import load_trained
+
+
+POLICIES: Final[dict[str, Callable[[str | None], AnyPolicy]]] = {
+    "random": lambda scenario: RandomRow(),
+    "first_row": lambda scenario: FirstRow(),
+    "fifo": lambda scenario: Fifo(),
+    "first_fit": lambda scenario: FirstFit(),
+    "easy_backfill": lambda scenario: EasyBackfill(),
+    "sjf": lambda scenario: ShortestJobFirst(),
+    "srtf": lambda scenario: ShortestRemainingTimeFirst(),
+    "las": lambda scenario: LeastAttainedService(),
+    "best_throughput": lambda scenario: BestThroughput(),
+    "least_energy": lambda scenario: LeastEnergy(),
+    "carbon_aware": lambda scenario: CarbonAware(),
+    "index": index,
+}
+"""Name -> maker; the argument is the name of the scenario it will run on, or None."""

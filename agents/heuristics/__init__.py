@@ -1,0 +1,1 @@
+"""Ready-made schedulers, numpy only: one file per family."""
