@@ -4,7 +4,7 @@ import json
 from enum import StrEnum
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 trace_app = typer.Typer(help="Traces in their original formats.", no_args_is_help=True)
 app.add_typer(trace_app, name="trace")
 
+DEFAULT_BASELINE: Final = "first_fit"
 Json = Annotated[bool, typer.Option("--json", help="print one JSON value and nothing else on stdout")]
 ScenarioName = Annotated[str, typer.Argument(help="a name from `hetenv scenarios`, or a YAML file", metavar="SCENARIO")]
 
@@ -97,7 +98,7 @@ def bench(
     ] = None,
     seeds: Annotated[int, typer.Option(help="how many worlds, the first of the split", min=1)] = 20,
     split: Annotated[Split, typer.Option(help="whose seeds")] = Split.TEST,
-    baseline: Annotated[str | None, typer.Option(help="the policy to compare with; default: the first")] = None,
+    baseline: Annotated[str | None, typer.Option(help="the policy to compare with; default: first_fit, else the first")] = None,
     processes: Annotated[int | None, typer.Option(help="worker processes; default: one per core", min=1)] = None,
     out: Annotated[
         Path | None, typer.Option(help="folder for episodes.csv, comparison.csv, table.md; run again to go on")
@@ -115,6 +116,8 @@ def bench(
     from hetenv.policy import policy_names
 
     policies = policy or policy_names()
+    if baseline is None and DEFAULT_BASELINE in policies:
+        baseline = DEFAULT_BASELINE
     with show.progress(len(scenarios) * len(policies) * seeds) as on_episode:
         found = run_bench(
             scenarios,
