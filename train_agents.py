@@ -21,7 +21,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from hetenv.bench.bench import Benchmark, bench
 from hetenv.bench.compiled import compiled_scenario
-from hetenv.bench.metrics import METRICS
 from hetenv.errors import HetenvError, ScenarioError
 from hetenv.policy import Policy, make_policy, policy_names
 from hetenv.scenario import Compiled
@@ -29,10 +28,13 @@ from hetenv.scenario import Compiled
 try:
     from agents.rl import sb3_trainer
     from agents.rl.plot import plot_curve
-    from agents.rl.sb3_trainer import CHECKPOINT, Settings, Task, summary
+    from agents.rl.sb3_trainer import CHECKPOINT, Settings
     from agents.rl.untrained import save_untrained
+    from agents.rl.validation import Task, summary
 except ImportError as missing:
-    raise SystemExit(f"train_agents.py needs the training libraries ({missing.name}): pip install 'hetenv[train]'") from None
+    raise SystemExit(
+        f"train_agents.py needs the training libraries ({missing.name}): pip install 'hetenv[train]'"
+    ) from None
 
 ALGORITHMS: Final = {"maskable_ppo": sb3_trainer.train}
 DEFAULT_STEPS: Final = 200_000
@@ -60,10 +62,14 @@ def _seed(text: str) -> int:
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = _Parser(description=(__doc__ or "").split("\n\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = _Parser(
+        description=(__doc__ or "").split("\n\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
     parser.add_argument("--scenario", default="mixed_gpus", help="a shipped name or a YAML file")
     parser.add_argument("--algo", default="maskable_ppo", choices=sorted(ALGORITHMS), help="learning algorithm")
-    parser.add_argument("--steps", type=_count, default=DEFAULT_STEPS, help="decisions to train on in all, rounded up to whole rollouts")
+    parser.add_argument(
+        "--steps", type=_count, default=DEFAULT_STEPS, help="decisions to train on in all, rounded up to whole rollouts"
+    )
     parser.add_argument("--seed", type=_seed, default=0, help="of weights, exploration and the draw of training worlds")
     parser.add_argument("--out", type=Path, help="run folder (default: runs/SCENARIO-ALGO-seedK)")
     parser.add_argument("--resume", action="store_true", help="go on from the run folder's checkpoint up to --steps")
@@ -71,7 +77,9 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--test-episodes", type=_count, default=100, help="test worlds of the final table")
     parser.add_argument("--against", help="policies of the final table, with commas (default: every registered one)")
     parser.add_argument("--processes", type=_count, help="of the final evaluation (default: one per core)")
-    parser.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE", help=f"change one of {', '.join(knobs())}")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KNOB=VALUE", help=f"change one of {', '.join(knobs())}"
+    )
     return parser.parse_args(argv)
 
 
@@ -91,7 +99,9 @@ def settings_of(changes: Sequence[str]) -> Settings:
         try:
             settings = replace(settings, **{name: kind(text)})
         except ValueError:
-            raise ScenarioError(f"--set {change}: {name} must be {'a whole number' if kind is int else 'a number'}") from None
+            raise ScenarioError(
+                f"--set {change}: {name} must be {'a whole number' if kind is int else 'a number'}"
+            ) from None
     return settings
 
 
@@ -101,8 +111,18 @@ def rule_of(name: str, compiled: Compiled) -> Policy | None:
         return None
     rule = make_policy(name, compiled.scenario.name)
     if not isinstance(rule, Policy):
-        raise ScenarioError(f"--rule {name}: plans over the whole queue; a rule must pick candidate rows (such as index)")
+        raise ScenarioError(
+            f"--rule {name}: plans over the whole queue; a rule must pick candidate rows (such as index)"
+        )
     return rule
+
+
+def rivals_of(against: str | None, compiled: Compiled) -> list[str]:
+    """Names of the policies to compare with; each is tried, so that a wrong one is known before the training."""
+    rivals = policy_names() if against is None else against.split(",")
+    for name in rivals:
+        make_policy(name, compiled.scenario.name)
+    return rivals
 
 
 def task_of(args: argparse.Namespace) -> Task:
@@ -116,10 +136,10 @@ def task_of(args: argparse.Namespace) -> Task:
         raise ScenarioError(f"--out {folder}: holds a run already; add --resume or name another folder")
     rule = rule_of(args.rule, compiled)
     rule_name = "" if rule is None else args.rule
-    return Task(compiled, rule, rule_name, f"{args.algo}_seed{args.seed}", args.seed, folder, settings_of(args.set))
+    return Task(compiled, rule, rule_name, f"{args.algo}_seed{args.seed}", args.seed, folder)
 
 
-def begin(task: Task, args: argparse.Namespace) -> None:
+def begin(task: Task, settings: Settings, args: argparse.Namespace) -> None:
     """Write config.json, or check that a resumed run has the same one."""
     config = {
         "scenario": task.compiled.scenario.name,
@@ -127,7 +147,7 @@ def begin(task: Task, args: argparse.Namespace) -> None:
         "algo": args.algo,
         "seed": task.seed,
         "rule": task.rule_name,
-        "settings": asdict(task.settings),
+        "settings": asdict(settings),
     }
     path = task.folder / "config.json"
     if args.resume:
@@ -151,11 +171,10 @@ def bar(console: Console) -> Progress:
     )
 
 
-def evaluate(task: Task, args: argparse.Namespace, console: Console) -> Benchmark:
+def evaluate(task: Task, rivals: Sequence[str], args: argparse.Namespace, console: Console) -> Benchmark:
     """The trained network against every heuristic and an untrained one on the scenario's test worlds."""
     save_untrained(task.folder / UNTRAINED, task.compiled.scenario.name, task.seed)
-    rivals = args.against.split(",") if args.against else policy_names()
-    trained, untrained = f"rl:{task.folder}/", f"rl:{task.folder / UNTRAINED}/"
+    trained, untrained = f"rl:{task.folder}", f"rl:{task.folder / UNTRAINED}"
     seeds = task.compiled.scenario.seeds.numbers("test", args.test_episodes)
     with bar(console) as progress:
         line = progress.add_task("evaluating", total=None, note="")
@@ -189,12 +208,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = arguments(argv)
     console = Console(stderr=True)
     try:
-        task = task_of(args)
-        begin(task, args)
+        settings, task = settings_of(args.set), task_of(args)
+        rivals = rivals_of(args.against, task.compiled)
+        begin(task, settings, args)
         with bar(console) as progress:
             line = progress.add_task("training", total=args.steps, note="")
             curve = ALGORITHMS[args.algo](
-                task, args.steps, args.resume, lambda steps, note: progress.update(line, completed=steps, note=note)
+                task,
+                settings,
+                args.steps,
+                args.resume,
+                lambda steps, note: progress.update(line, completed=steps, note=note),
             )
         facts = summary(curve)
         plot_curve(curve, task.folder / "curve.png", task.compiled.scenario.name, task.rule_name)
@@ -202,12 +226,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"trained on {facts['decisions']} decisions at {facts['decisions_per_s']:.0f}/s; "
             f"kept the network of decision {facts['best_decisions']}"
         )
-        found = evaluate(task, args, console)
+        found = evaluate(task, rivals, args, console)
     except HetenvError as error:
         print(f"train_agents.py: {error}", file=sys.stderr)
         return 2
-    lines = verdicts(found, task.compiled.scenario.primary_metric, task.name)
-    (task.folder / "summary.json").write_text(json.dumps({**facts, "verdicts": lines}, indent=2) + "\n", encoding="utf-8")
+    lines = verdicts(found, task.compiled.scenario.primary_metric, make_policy(f"rl:{task.folder}").name)
+    (task.folder / "summary.json").write_text(
+        json.dumps({**facts, "verdicts": lines}, indent=2) + "\n", encoding="utf-8"
+    )
     Console(width=max(100, Console().width)).print(Markdown(found.table))
     print(*lines, sep="\n")
     print(f"run folder: {task.folder}")

@@ -7,7 +7,6 @@ advantages' traces decay by exp(-elapsed / decay), with the `elapsed_s` that the
 from typing import Any
 
 import numpy as np
-import torch
 from gymnasium import spaces
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.buffers import MaskableDictRolloutBuffer
@@ -125,4 +124,4 @@ class TimedMaskablePPO(MaskablePPO):
         super().train()
         self.policy.network.actor.requires_grad_(True)
         self.updates += 1
-        self.logger.record("train/rule_bonus", float(self.policy.network.actor.rule_bonus))
+        self.logger.record("train/rule_bonus", self.policy.network.actor.rule_bonus.item())

@@ -19,7 +19,11 @@ def plot_curve(curve: Curve, path: Path, scenario: str, rule_name: str) -> None:
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     axes.fill_between(
-        steps, [o - e for o, e in zip(objective, error)], [o + e for o, e in zip(objective, error)], alpha=0.25, linewidth=0
+        steps,
+        [o - e for o, e in zip(objective, error)],
+        [o + e for o, e in zip(objective, error)],
+        alpha=0.25,
+        linewidth=0,
     )
     axes.plot(steps, objective, marker="o", markersize=3, label="network, greedy")
     axes.axhline(start, color="grey", linestyle="--", label=f"start ({rule_name or 'no rule'})")

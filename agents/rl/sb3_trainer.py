@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import torch
@@ -15,14 +15,12 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 
 from hetenv.adapters.sb3 import HetVecEnv
-from hetenv.policy import Decision, Policy
-from hetenv.scenario import Compiled
+from hetenv.policy import Decision
 
 from .maskable_ppo import CandidatePolicy, TimedMaskablePPO, TimedRolloutBuffer
 from .network import NetworkConfig
 from .scales import measure
-from .trained import TrainedPolicy
-from .validation import Curve, validate
+from .validation import Curve, Task, validate
 
 CHECKPOINT: Final = "checkpoint"
 
@@ -52,53 +50,32 @@ class Settings:
     """Updates at the start that move only the critic."""
     validate_every: int = 8
     """Updates between validations (and checkpoints)."""
-    n_validation: int = 40
-    """Validation worlds."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """What to train, and where it goes.
-
-    Attributes:
-        rule: the policy that training starts from, by `rule_name`; None and empty: start from nothing.
-        name: of the trained policy in tables.
-    """
-
-    compiled: Compiled
-    rule: Policy | None
-    rule_name: str
-    name: str
-    seed: int
-    folder: Path
-    settings: Settings = Settings()
 
 
 OnStep = Callable[[int, str], None]
 """Called with the decisions so far and a short note."""
 
 
-def train(task: Task, steps: int, resume: bool = False, on_step: OnStep | None = None) -> Curve:
+def train(task: Task, settings: Settings, steps: int, resume: bool = False, on_step: OnStep | None = None) -> Curve:
     """Train until `steps` decisions are made in all (whole rollouts: rounded up); leaves the best network in `folder/policy.pt`.
 
     Args:
         resume: go on from the folder's checkpoint, exactly as if training had not stopped.
     """
     torch.set_num_threads(1)
-    model, curve = _resumed(task) if resume else _begun(task, steps)
+    model, curve = _resumed(task.folder / CHECKPOINT) if resume else _begun(task, settings, steps)
     model.set_logger(configure(str(task.folder / "tensorboard"), ["tensorboard"]))
     remaining = steps - model.num_timesteps
     if remaining > 0:
-        model.learn(remaining, _Keeper(task, curve, on_step), log_interval=1, reset_num_timesteps=False)
+        model.learn(
+            remaining, _Keeper(task, curve, settings.validate_every, on_step), log_interval=1, reset_num_timesteps=False
+        )
     return curve
 
 
-def _begun(task: Task, steps: int) -> tuple[TimedMaskablePPO, Curve]:
-    settings = task.settings
+def _begun(task: Task, settings: Settings, steps: int) -> tuple[TimedMaskablePPO, Curve]:
     scales = measure(task.compiled, task.rule or FirstRow(), settings.tau_s, settings.start_entropy)
-    env = HetVecEnv(
-        task.compiled, settings.n_envs, reward_scale=scales.reward_scale, rule=task.rule, seed=task.seed
-    )
+    env = HetVecEnv(task.compiled, settings.n_envs, reward_scale=scales.reward_scale, rule=task.rule, seed=task.seed)
     network = NetworkConfig(
         rule_bonus=scales.rule_bonus if task.rule is not None else 0.0, value_centre=scales.value_centre
     )
@@ -125,13 +102,12 @@ def _begun(task: Task, steps: int) -> tuple[TimedMaskablePPO, Curve]:
     return model, Curve(scales.asdict())
 
 
-def _resumed(task: Task) -> tuple[TimedMaskablePPO, Curve]:
-    folder = task.folder / CHECKPOINT
+def _resumed(folder: Path) -> tuple[TimedMaskablePPO, Curve]:
     with (folder / "progress.pkl").open("rb") as file:
         progress = pickle.load(file)  # our own file, in the run folder
     model = TimedMaskablePPO.load(folder / "model.zip", env=progress["env"], device="cpu", force_reset=False)
-    torch.set_rng_state(progress["torch"])
-    np.random.set_state(progress["numpy"])  # noqa: NPY002  SB3 draws its minibatches from it
+    torch.set_rng_state(progress["torch"])  # SB3 samples actions from torch's state and minibatches from numpy's
+    np.random.set_state(progress["numpy"])  # noqa: NPY002
     random.setstate(progress["python"])
     return model, progress["curve"]
 
@@ -171,14 +147,15 @@ class FirstRow:
 class _Keeper(BaseCallback):
     """Between updates: progress, and every so often a validation and a checkpoint."""
 
-    def __init__(self, task: Task, curve: Curve, on_step: OnStep | None) -> None:
+    def __init__(self, task: Task, curve: Curve, validate_every: int, on_step: OnStep | None) -> None:
         super().__init__()
+        self._validate_every = validate_every
         self._task, self._curve, self._on_step_done = task, curve, on_step
         self._train_s = curve.points[-1].train_s if curve.points else 0.0
         self._since_s = time.perf_counter()
 
     def _on_rollout_start(self) -> None:
-        if self.model.updates % self._task.settings.validate_every == 0:
+        if self.model.updates % self._validate_every == 0:
             self._validate()
 
     def _on_training_end(self) -> None:
@@ -198,29 +175,12 @@ class _Keeper(BaseCallback):
         if self._curve.points and self._curve.points[-1].steps == steps:
             return
         self._train_s += time.perf_counter() - self._since_s
-        task, model = self._task, self.model
-        policy = TrainedPolicy(task.name, model.policy.network, task.rule)
-        point = validate(
-            task.compiled, policy, task.rule_name, self._curve, steps, self._train_s, task.folder, task.settings.n_validation
-        )
+        model = self.model
+        point = validate(self._task, model.policy.network, self._curve, steps, self._train_s)
         self.logger.record("validation/objective", point.objective)
         self.logger.record("validation/versus_start", point.versus_start)
         self.logger.record("validation/truncated_episodes", point.truncated_episodes)
         self.logger.record("time/decisions_per_s", steps / max(1e-9, self._train_s))
         self.logger.dump(steps)
-        _checkpoint(model, self._curve, task.folder)
+        _checkpoint(model, self._curve, self._task.folder)
         self._since_s = time.perf_counter()
-
-
-def summary(curve: Curve) -> dict[str, Any]:
-    """Plain data about a finished run: throughput and what validation found."""
-    last, best = curve.points[-1], curve.best
-    return {
-        "decisions": last.steps,
-        "train_s": last.train_s,
-        "decisions_per_s": last.steps / max(1e-9, last.train_s),
-        "best_decisions": best.steps,
-        "best_validation_objective": best.objective,
-        "start_validation_objective": curve.points[0].objective,
-        **curve.scales,
-    }

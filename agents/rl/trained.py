@@ -1,5 +1,6 @@
 """Trained networks as policies: saved as one file, loaded by `rl:FOLDER_OR_SCENARIO`, acting greedily on candidate rows."""
 
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -69,7 +70,7 @@ def load(path: Path) -> TrainedPolicy:
         rule = make_policy(about["rule"], about["scenario"]) if about["rule"] else None
     except FileNotFoundError:
         raise ScenarioError(f"{path}: no trained network there; train one with train_agents.py") from None
-    except (RuntimeError, KeyError, TypeError, EOFError, OSError, ValueError) as error:
+    except (pickle.UnpicklingError, RuntimeError, KeyError, TypeError, EOFError, OSError, ValueError) as error:
         raise ScenarioError(f"{path}: not a network of this version of hetenv ({type(error).__name__})") from None
     network.eval()
     assert rule is None or isinstance(rule, Policy)

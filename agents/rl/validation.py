@@ -3,14 +3,35 @@
 import csv
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from hetenv.policy import Policy
 from hetenv.scenario import Compiled
 
 from .network import CandidateNetwork
 from .play import Played, play
 from .trained import FILE, TrainedPolicy, save
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to train, and where it goes.
+
+    Attributes:
+        rule: the policy that training starts from, by `rule_name`; None and empty: start from nothing.
+        name: of the trained policy in tables, to which the decisions it was trained on are added.
+        n_validation: validation worlds.
+    """
+
+    compiled: Compiled
+    rule: Policy | None
+    rule_name: str
+    name: str
+    seed: int
+    folder: Path
+    n_validation: int = 40
 
 
 @dataclass(frozen=True)
@@ -63,17 +84,27 @@ class Curve:
             writer.writerows(asdict(point) for point in self.points)
 
 
-def validate(
-    compiled: Compiled, policy: TrainedPolicy, rule_name: str, curve: Curve, steps: int, train_s: float, folder: Path, n: int
-) -> Point:
-    """Play the validation worlds, extend the curve, and keep the network in `folder` if it is the best so far."""
-    played = play(compiled, policy, compiled.scenario.seeds.numbers("validation", n))
+def validate(task: Task, network: CandidateNetwork, curve: Curve, steps: int, train_s: float) -> Point:
+    """Play the validation worlds, extend the curve, and keep the network in `folder/policy.pt` if it is the best so far."""
+    scenario = task.compiled.scenario
+    policy = TrainedPolicy(f"{task.name}_at_{steps}", network, task.rule)
+    played = play(task.compiled, policy, scenario.seeds.numbers("validation", task.n_validation))
     if curve.add(steps, train_s, played):
-        keep(folder, policy.network, policy.name, compiled.scenario.name, rule_name, steps)
-    curve.write(folder / "curve.csv")
+        about = {"name": policy.name, "scenario": scenario.name, "rule": task.rule_name, "steps": steps}
+        save(task.folder / FILE, network, about)
+    curve.write(task.folder / "curve.csv")
     return curve.points[-1]
 
 
-def keep(folder: Path, network: CandidateNetwork, name: str, scenario: str, rule_name: str, steps: int) -> None:
-    """Write `folder/policy.pt`."""
-    save(folder / FILE, network, {"name": name, "scenario": scenario, "rule": rule_name, "steps": steps})
+def summary(curve: Curve) -> dict[str, Any]:
+    """Plain data about a finished run: throughput and what validation found."""
+    last, best = curve.points[-1], curve.best
+    return {
+        "decisions": last.steps,
+        "train_s": last.train_s,
+        "decisions_per_s": last.steps / max(1e-9, last.train_s),
+        "best_decisions": best.steps,
+        "best_validation_objective": best.objective,
+        "start_validation_objective": curve.points[0].objective,
+        **curve.scales,
+    }
