@@ -13,7 +13,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_FLAGS)
 JOBS ?= 2
-RUN ?= runs/train
+SCENARIO ?= smoke
+STEPS ?= 60000
+RUN ?= runs/$(SCENARIO)
 
 .PHONY: setup setup-train train test slow lint soak clean
 
@@ -31,7 +33,8 @@ $(VENV)/.hetenv-train: $(VENV)/.hetenv-dev
 	touch $@
 
 train: $(VENV)/.hetenv-train
-	$(BIN)/python train_agents.py --scenario smoke --algo maskable_ppo --steps $(or $(STEPS),60000) --seed 0 --out $(RUN)
+	$(BIN)/python train_agents.py --scenario $(SCENARIO) --algo maskable_ppo --steps $(STEPS) --seed 0 --out $(RUN) \
+		$(if $(wildcard $(RUN)/checkpoint),--resume)
 
 test: $(VENV)/.hetenv-train
 	$(BIN)/hetenv warmup
