@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -98,7 +99,7 @@ class ScorePolicy:
 AnyPolicy = Policy | Planner
 
 
-def _agents() -> object:
+def agents_package() -> ModuleType:
     """The `agents` package: inside an installed hetenv, or beside it in a checkout."""
     for module in ("hetenv.agents", "agents"):
         try:
@@ -111,7 +112,7 @@ def _agents() -> object:
 
 def policy_names() -> list[str]:
     """Names of all registered policies and planners."""
-    return sorted(_agents().POLICIES)  # type: ignore[attr-defined]
+    return sorted(agents_package().POLICIES)
 
 
 def make_policy(name: "str | AnyPolicy", scenario: str | None = None) -> AnyPolicy:
@@ -125,10 +126,10 @@ def make_policy(name: "str | AnyPolicy", scenario: str | None = None) -> AnyPoli
     """
     if not isinstance(name, str):
         return name
-    agents = _agents()
+    agents = agents_package()
     if name.startswith("rl:"):
-        return agents.load_trained(name.removeprefix("rl:"))  # type: ignore[attr-defined,no-any-return]
-    registry = agents.POLICIES  # type: ignore[attr-defined]
+        return agents.load_trained(name.removeprefix("rl:"))  # type: ignore[no-any-return]
+    registry = agents.POLICIES
     if name not in registry:
         raise ScenarioError(unknown("policy", name, registry))
     return registry[name](scenario)  # type: ignore[no-any-return]

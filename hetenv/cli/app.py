@@ -98,7 +98,9 @@ def bench(
     ] = None,
     seeds: Annotated[int, typer.Option(help="how many worlds, the first of the split", min=1)] = 20,
     split: Annotated[Split, typer.Option(help="whose seeds")] = Split.TEST,
-    baseline: Annotated[str | None, typer.Option(help="the policy to compare with; default: first_fit, else the first")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="the policy to compare with; default: first_fit, else the first")
+    ] = None,
     processes: Annotated[int | None, typer.Option(help="worker processes; default: one per core", min=1)] = None,
     out: Annotated[
         Path | None, typer.Option(help="folder for episodes.csv, comparison.csv, table.md; run again to go on")
@@ -203,20 +205,25 @@ def tune(
     scenario: ScenarioName,
     trials: Annotated[int, typer.Option(help="parameter settings to try", min=1)] = 400,
     seed: Annotated[int, typer.Option(help="of the search", min=0)] = 0,
-    out: Annotated[Path | None, typer.Option(help="file for the parameters; default: print only")] = None,
+    minutes: Annotated[float | None, typer.Option(help="stop the search after this time", min=0.0)] = None,
+    out: Annotated[Path | None, typer.Option(help="file for the result, JSON")] = None,
     as_json: Json = False,
 ) -> None:
-    """Tune the `index` rule on training worlds.
+    """Tune the `index` rule on a scenario's training worlds; the validation worlds choose among the best.
 
     Example: hetenv tune smoke --trials 200 --out index_smoke.json
     """
     from hetenv.cli import show
-    from hetenv.policy import tune_index
+    from hetenv.policy import agents_package
 
-    found = tune_index(scenario, trials, seed)
+    with show.tuning(trials) as progress:
+        found = agents_package().tune(scenario, trials, seed, minutes, progress)
     if out is not None:
         out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    _print_json(found) if as_json else show.pairs(f"index, tuned for {scenario}", found)
+    if as_json:
+        _print_json(found)
+    else:
+        show.pairs(f"index, tuned for {found['scenario']}", {**found, **found["parameters"]})
 
 
 @trace_app.command("show")

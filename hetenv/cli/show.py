@@ -58,7 +58,8 @@ def pairs(title: str, found: Mapping[str, Any]) -> None:
     rows.add_column()
     rows.add_column(justify="right")
     for name, value in found.items():
-        rows.add_row(name, figure(value))
+        if not isinstance(value, Mapping):
+            rows.add_row(name, figure(value))
     _print(rows)
 
 
@@ -85,17 +86,16 @@ def _grown(branch: Tree, found: Mapping[str, Any]) -> Tree:
     return branch
 
 
+def _bar() -> Progress:
+    """A progress bar on stderr that vanishes at its end."""
+    common = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    return Progress(*common, TextColumn("{task.description}"), console=Console(stderr=True), transient=True)
+
+
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[Mapping[str, Any], int, int], None]]:
-    """A progress bar on stderr; yields the callback that moves it."""
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    """Of a benchmark; yields what it calls after each episode."""
+    with _bar() as bar:
         task = bar.add_task("starting", total=total)
 
         def on_episode(row: Mapping[str, Any], n_finished: int, n_tasks: int) -> None:
@@ -103,3 +103,11 @@ def progress(total: int) -> Iterator[Callable[[Mapping[str, Any], int, int], Non
             bar.update(task, completed=n_finished, total=n_tasks, description=description)
 
         yield on_episode
+
+
+@contextmanager
+def tuning(total: int) -> Iterator[Callable[[int, int, float], None]]:
+    """Of a search; yields what it calls with trials done, trials wanted and the best objective so far."""
+    with _bar() as bar:
+        task = bar.add_task("starting", total=total)
+        yield lambda done, wanted, best: bar.update(task, completed=done, total=wanted, description=f"best {best:.4g}")
