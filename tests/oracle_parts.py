@@ -1,0 +1,119 @@
+"""What the oracle moves about: jobs, nodes, and where GPUs are taken."""
+
+from dataclasses import dataclass, field
+from math import inf
+from types import SimpleNamespace as Row
+
+import numpy as np
+
+from hetenv.cluster import Cluster
+
+FUTURE, QUEUED, RUNNING = "FUTURE", "QUEUED", "RUNNING"
+FINISHED, CRASHED, CANCELLED, REJECTED = "FINISHED", "CRASHED", "CANCELLED", "REJECTED"
+LIVE = (QUEUED, RUNNING)
+
+
+@dataclass
+class Job:
+    """A request and what has become of it."""
+
+    id: int
+    request: Row
+    thresholds: list[Row] = field(default_factory=list)  # JOB_WORK rows below the total that have not fired
+    state: str = FUTURE
+    config: int = -1  # CONFIG row while running, else -1
+    allocation: dict[int, int] = field(default_factory=dict)  # node -> GPUs
+    is_spread: bool = False
+    in_overhead: bool = False
+    rate: float = 0.0  # work/s while stepping
+    due_s: float = inf  # its next own instant: the overhead's end, a threshold or completion
+    work: float = 0.0
+    durable: float = 0.0
+    at_risk_gpu_s: float = 0.0  # productive since the last durable point
+    pending_s: float = 0.0  # save_s of the configuration left, until the next start
+    cancel_at_submit: bool = False
+    commanded: bool = False  # had a legal command at this instant
+    first_start_s: float = inf
+    end_s: float = inf
+    n_starts: int = 0
+    n_reconfigurations: int = 0
+    n_preempts: int = 0
+    n_evictions: int = 0
+
+    @property
+    def is_stepping(self) -> bool:
+        return self.state == RUNNING and not self.in_overhead
+
+    @property
+    def goal(self) -> float:
+        """Work at its next threshold, or at completion."""
+        return self.thresholds[0].at if self.thresholds else self.request.work
+
+
+@dataclass
+class Node:
+    """A node. What no job holds is free here even while the node is down."""
+
+    id: int
+    pool: Row
+    free_gpus: int
+    free_cpus: int  # 0 where the pool does not account them; so too host memory
+    free_mbytes: int
+    hazards: list[Row] = field(default_factory=list)  # NODE_BUSY rows that have not fired
+    up: bool = True
+    speed: float = 1.0
+    busy_s: float = 0.0
+    repair_s: float = inf
+    hazard_s: float = inf  # the next hazard's time, should the node stay as busy as it is
+
+    @property
+    def is_busy(self) -> bool:
+        return self.up and self.free_gpus < self.pool.gpus
+
+
+def footprint(free: dict[int, int], n_gpus: int, gpus_per_node: int) -> dict[int, int] | None:
+    """Whole nodes by lowest index, then the rest on the node with the fewest sufficient GPUs; None if not there."""
+    n_whole, rest = divmod(n_gpus, gpus_per_node)
+    whole = [node for node in sorted(free) if free[node] == gpus_per_node][:n_whole]
+    fitting = [node for node in sorted(free) if node not in whole and free[node] >= rest]
+    if len(whole) < n_whole or (rest and not fitting):
+        return None
+    last = {min(fitting, key=lambda node: (free[node], node)): rest} if rest else {}
+    return dict.fromkeys(whole, gpus_per_node) | last
+
+
+def scattered(free: dict[int, int], n_gpus: int) -> dict[int, int] | None:
+    """Nodes with most free GPUs first, each as many as it has."""
+    taken: dict[int, int] = {}
+    for node in sorted(free, key=lambda node: (-free[node], node)):
+        if gpus := min(free[node], n_gpus - sum(taken.values())):
+            taken[node] = gpus
+    return taken if sum(taken.values()) == n_gpus else None
+
+
+def plain(table: np.ndarray) -> list[Row]:
+    """Rows of a structured array as objects with Python numbers."""
+    return [Row(**dict(zip(table.dtype.names, values))) for values in table.tolist()]
+
+
+def sites_of(cluster: Cluster) -> list[Row]:
+    """Sites with the signals [renewable W, carbon kg/J, price USD/J] that they start with."""
+    sites = zip(cluster.pue.tolist(), cluster.site_start.tolist())
+    return [Row(pue=pue, signals=signals) for pue, signals in sites]
+
+
+def pools_of(cluster: Cluster) -> list[Row]:
+    """Pools with their undisturbed link factors [intra, inter]."""
+    return [
+        Row(
+            site=int(cluster.pool_site[pool]),
+            gpus=int(cluster.gpus_per_node[pool]),
+            cpus=int(cluster.cpus_per_node[pool]),
+            mbytes=int(cluster.host_mbytes_per_node[pool]),
+            idle_w=float(cluster.idle_w[pool]),
+            overhead_w=float(cluster.overhead_w[pool]),
+            rent_usd_per_gpu_s=float(cluster.rent_usd_per_gpu_s[pool]),
+            factors=[1.0, 1.0],
+        )
+        for pool in range(len(cluster.pool_names))
+    ]
