@@ -75,7 +75,7 @@ def test_p09_ends_are_told_apart_and_the_last_observation_is_the_real_one(smoke:
     env.reset()
     alone.reset_many({0: smoke.sample(5)})
     total = 0.0
-    for actions, (_, rewards, dones, infos) in steps(env, 5000):
+    for actions, (_, rewards, dones, infos) in steps(env, 5000):  # noqa: B007
         flat, _, expected = alone.step(actions)
         assert rewards[0] == np.float32(expected[0])
         total -= expected[0]

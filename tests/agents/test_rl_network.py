@@ -1,4 +1,5 @@
 """The candidate-scoring network does not depend on the number or order of candidate rows, jobs and pools, and begins at its rule."""
+# ruff: noqa: E402
 
 import pytest
 

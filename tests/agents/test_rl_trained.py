@@ -1,4 +1,5 @@
 """Trained networks as policies: files, greedy legal play, and the same episodes in the benchmark as in training's validation."""
+# ruff: noqa: E402
 
 from pathlib import Path
 

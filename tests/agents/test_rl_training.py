@@ -1,4 +1,5 @@
 """Training: the scales it starts with, exact resumption, and what it leaves behind."""
+# ruff: noqa: E402
 
 from pathlib import Path
 
@@ -9,8 +10,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")
 
 from agents.rl.maskable_ppo import TimedMaskablePPO
-from agents.rl.scales import bonus_for_entropy, mean_entropy, measure
 from agents.rl.sb3_trainer import CHECKPOINT, FirstRow, Settings, train
+from agents.rl.scales import bonus_for_entropy, mean_entropy, measure
 from agents.rl.validation import Curve, Task
 from hetenv import scenario as scenarios
 from hetenv.scenario import Compiled
