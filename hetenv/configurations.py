@@ -202,7 +202,10 @@ def _class_rows(job_class: JobClass, cluster: Cluster, where: str) -> tuple[NDAr
         allowed = [cluster.pool(name) for name in job_class.pools]  # type: ignore[assignment]
     if isinstance(job_class, AnalyticClass):
         return _analytic_rows(job_class, cluster, allowed, where)
-    rows = _table_rows(job_class, cluster, allowed, where) if isinstance(job_class, TableClass) else _fixed_rows(job_class, cluster, allowed)
+    if isinstance(job_class, TableClass):
+        rows = _table_rows(job_class, cluster, allowed, where)
+    else:
+        rows = _fixed_rows(job_class, cluster, allowed)
     return rows, [None] * rows.size
 
 

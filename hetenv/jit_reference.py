@@ -24,14 +24,14 @@ except ImportError:
 else:
     from hetenv.jit import compiled
 
-    class Reference(types.Type):  # type: ignore[misc]
+    class Reference(types.Type):
         """Address of a named tuple that lives on the stack of a calling kernel."""
 
         def __init__(self, target: Any) -> None:
             self.target = target
             super().__init__(name=f"Reference({target})")
 
-    @register_model(Reference)  # type: ignore[untyped-decorator]
+    @register_model(Reference)
     class _ReferenceModel(models.PrimitiveModel):  # type: ignore[misc]
         def __init__(self, manager: Any, fe_type: Reference) -> None:
             pointer = ir.PointerType(manager.lookup(fe_type.target).get_value_type())

@@ -128,8 +128,8 @@ def make_policy(name: "str | AnyPolicy", scenario: str | None = None) -> AnyPoli
         return name
     agents = agents_package()
     if name.startswith("rl:"):
-        return agents.load_trained(name.removeprefix("rl:"))  # type: ignore[no-any-return]
+        return agents.load_trained(name.removeprefix("rl:"))
     registry = agents.POLICIES
     if name not in registry:
         raise ScenarioError(unknown("policy", name, registry))
-    return registry[name](scenario)  # type: ignore[no-any-return]
+    return registry[name](scenario)

@@ -181,7 +181,7 @@ class EnvCore:
     def terms(self, b: int) -> dict[str, float]:
         """The last step's ledger columns that carry weight in the objective, by name."""
         row = self.simulator.state.ledger[b, DELTA]
-        return {Account(k).name.lower(): float(row[k]) for k in np.flatnonzero(self._weights)}
+        return {Account(int(k)).name.lower(): float(row[k]) for k in np.flatnonzero(self._weights)}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_step": None}

@@ -10,7 +10,7 @@ from typing import Protocol
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hetenv.cluster import Cluster
 
@@ -91,9 +91,11 @@ def empty_rows(n: int = 0) -> NDArray[np.void]:
     return np.zeros(n, EVENT)
 
 
-def rows(effect: Effect, at: object, target: object, value: object, clock: EventClock = EventClock.WALL) -> NDArray[np.void]:
+def rows(
+    effect: Effect, at: ArrayLike, target: ArrayLike, value: ArrayLike, clock: EventClock = EventClock.WALL
+) -> NDArray[np.void]:
     """Rows of one effect; `at`, `target` and `value` broadcast against each other (1-D or scalar)."""
-    at_, target_, value_ = np.broadcast_arrays(np.atleast_1d(np.asarray(at, "f8")), target, value)
+    at_, target_, value_ = np.broadcast_arrays(np.atleast_1d(np.asarray(at, "f8")), np.asarray(target), np.asarray(value))
     result = empty_rows(at_.size)
     result["at"], result["target"], result["value"] = at_, target_, value_
     result["clock"], result["effect"] = clock, effect

@@ -2,7 +2,7 @@
 
 from hetenv.jit import kernel
 from hetenv.sim.bitset import following, insert, remove, summary_words
-from hetenv.sim.tables import NONE, Facts, JobState, State
+from hetenv.sim.tables import Facts, JobState, State
 
 
 @kernel

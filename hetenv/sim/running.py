@@ -3,7 +3,6 @@
 import numpy as np
 
 from hetenv.jit import kernel
-from hetenv.objective import Account
 from hetenv.sim import heap
 from hetenv.sim.placement import give_back, place
 from hetenv.sim.tables import DELTA, NONE, TOTAL, Facts, Rows, State

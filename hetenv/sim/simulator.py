@@ -13,7 +13,7 @@ from hetenv.sim.commands import Command
 from hetenv.sim.initial import empty_facts, initial_state
 from hetenv.sim.invariants import check
 from hetenv.sim.step import Verb, run
-from hetenv.sim.tables import NONE, JobState, State, Status
+from hetenv.sim.tables import NONE, JobState, Rows, State, Status
 
 GROWTH = 1.25
 """Spare room for requests and events, so that worlds of unlike size seldom move the tables."""
@@ -46,7 +46,7 @@ class Simulator:
     def load(self, world: World, b: int = 0) -> None:
         """Put a world and the empty cluster into simulation b; its episode is still to be opened."""
         self._make_room(world)
-        for table, empty in zip(self.state, self._empty):
+        for table, empty in zip(_tables(self.state), _tables(self._empty)):
             table[b] = empty[0]
         n, events = world.requests.size, world.events.size
         self.facts.requests[b, :n], self.facts.events[b, :events] = world.requests, world.events
@@ -96,7 +96,7 @@ class Simulator:
     def snapshot(self, b: int | None = None) -> State:
         """A copy of the state of one simulation ([1, ...]) or of all."""
         rows = slice(None) if b is None else slice(b, b + 1)
-        return State(*(table[rows].copy() for table in self.state))
+        return State(*(table[rows].copy() for table in _tables(self.state)))
 
     def restore(self, snapshot: State, b: int | None = None) -> None:
         """Put a snapshot back, or the snapshot of one simulation into simulation b (which then follows the same world)."""
@@ -106,7 +106,7 @@ class Simulator:
                 " restore snapshots of this simulator, taken since its last reset"
             )
         rows = slice(None) if b is None else slice(b, b + 1)
-        for table, saved in zip(self.state, snapshot):
+        for table, saved in zip(_tables(self.state), snapshot):
             table[rows] = saved
 
     def check_invariants(self, bs: Sequence[int] | None = None) -> None:
@@ -152,11 +152,16 @@ class Simulator:
                 insert(words, 0, summary_words(n), int(self.facts.ranks[self.state.clock[b]["world"], order, job]))
 
 
+def _tables(state: State) -> tuple[Rows, ...]:
+    """The tables of a state, whatever their types."""
+    return tuple(state)
+
+
 def _repeated(state: State, n: int) -> State:
-    return State(*(np.repeat(table, n, axis=0) for table in state))
+    return State(*(np.repeat(table, n, axis=0) for table in _tables(state)))
 
 
-def _copy_into(target: np.ndarray, source: np.ndarray) -> None:
+def _copy_into(target: Rows, source: Rows) -> None:
     target[tuple(slice(0, size) for size in source.shape)] = source
 
 

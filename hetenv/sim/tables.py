@@ -5,15 +5,15 @@ Missing links and indices are NONE.
 """
 
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hetenv.objective import N_ACCOUNTS
 
-Rows = NDArray[np.void]
-"""A structured table."""
+Rows: TypeAlias = Any
+"""A structured table, a slice or a single row of one: what kernels take. (Type checkers cannot see into records.)"""
 NONE: Final = -1
 DELTA: Final = 0
 """Row of the ledger: since the last decision."""
