@@ -2,7 +2,7 @@
 elsewhere.
 
 Constants are chosen, not fixed: the one that lowers the penalised cost most is added and all chosen are refitted,
-until the gain falls below 1. Measured with robust log ratios, as in `fit`.
+until the gain falls below 0.5. Measured with robust log ratios, as in `fit`.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from hetenv import catalog
 from hetenv.errors import TraceError, unknown
 from hetenv.perf import fit
-from hetenv.perf.constants import SIGMA, Parameter, parameters_for
+from hetenv.perf.constants import CALIBRATION_SIGMA, SIGMA, Parameter, parameters_for
 from hetenv.perf.fit_stacks import complete, fitted_runs, left_out_values
 from hetenv.perf.rows import STACK_ROW
 from hetenv.perf.runs import Run
 
 MAX_CONSTANTS = 8
-MIN_GAIN = 1.0
+MIN_GAIN = 0.5
 _LEVELS = ("stack", "precision", "accelerator", "conv")
 
 
@@ -43,13 +43,17 @@ def candidates(runs: Sequence[Run]) -> list[Parameter]:
 
     Where a source holds several stacks of one family, a constant may also move for all of them at once.
     """
-    found = [replace(p, mean=0.0) for p in parameters_for(fit.labels(runs)) if p.label.partition(":")[0] in _LEVELS]
+    levels = [p for p in parameters_for(fit.labels(runs)) if p.label.partition(":")[0] in _LEVELS]
+    found = [Parameter(p.label, p.constant, 0.0, CALIBRATION_SIGMA.get(p.constant, p.sigma)) for p in levels]
     families: dict[str, set[str]] = {}
     for run in runs:
         families.setdefault(fit.about_stack(run.stack).family, set()).add(run.stack)
     for family, stacks in families.items():
         if len(stacks) > 1:
-            found += [Parameter(f"family:{family}", constant, 0.0, sigma) for constant, sigma in SIGMA["stack"].items()]
+            found += [
+                Parameter(f"family:{family}", constant, 0.0, CALIBRATION_SIGMA.get(constant, sigma))
+                for constant, sigma in SIGMA["stack"].items()
+            ]
     return found
 
 
@@ -134,3 +138,20 @@ def draws(runs: Sequence[Run], n_draws: int, share: float = 0.3, seed: int = 0) 
         total[test] += np.abs(predicted / np.exp(scored.log_measured) - 1.0)
         count[test] += 1
     return total / np.where(count > 0, count, np.nan), used / n_draws
+
+
+def scalar_draws(
+    runs: Sequence[Run], predicted_s: NDArray[np.float64], n_draws: int, share: float = 0.3, seed: int = 0
+) -> NDArray[np.float64]:
+    """[N] mean absolute error of each run when one factor on `predicted_s` is set on `share` of the runs (median log ratio)."""
+    rng = np.random.default_rng(seed)
+    log_ratio = np.log([run.measured_s for run in runs]) - np.log(predicted_s)
+    total, count = np.zeros(len(runs)), np.zeros(len(runs))
+    for _ in range(n_draws):
+        order = rng.permutation(len(runs))
+        n_fit = max(2, round(share * len(runs)))
+        factor = np.median(log_ratio[order[:n_fit]])
+        test = order[n_fit:]
+        total[test] += np.abs(np.expm1(factor - log_ratio[test]))
+        count[test] += 1
+    return np.asarray(total / np.where(count > 0, count, np.nan))

@@ -2,7 +2,7 @@
 posteriori).
 
 Loss of a run: 2(sqrt(1+r^2)-1) with r = log(predicted/measured)/0.06; a run of a source with n configurations weighs
-1/sqrt(1+n/15), so that large sources do not drown the small ones.
+1/sqrt(1+n/3), so that large sources do not drown the small ones.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ from hetenv.perf.training import device_row, model_row, precision_of, stack_row
 NOISE = 0.06
 """Scale of the log ratio below which a deviation counts as noise; repeats of one configuration differ by a median 5.6
 %."""
-SOURCE_SCALE = 15.0
+SOURCE_SCALE = 3.0
 PRIOR_SCALE = 1.0
 """Priors are normal near their mean and exponential beyond this many sigmas: one odd stack does not move its family."""
 _STEP = 1e-4

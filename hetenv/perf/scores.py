@@ -44,12 +44,10 @@ def spearman(predicted: NDArray[np.float64], measured: NDArray[np.float64]) -> f
     return float(np.corrcoef(ranks(predicted), ranks(measured))[0, 1])
 
 
-def samples_per_gpu_s(runs: Sequence[Run], seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[N] FLOP-weighted throughput per GPU: useful work per second, so that workloads of one source can be ranked."""
-    work = [run.training.global_batch * max(run.training.tokens_per_sample, 1) for run in runs]
-    sizes = [run.training.model_entry.n_active_params for run in runs]
-    gpus = [run.devices.n_gpus for run in runs]
-    return np.asarray(np.array(work, float) * np.array(sizes, float) / np.array(gpus, float) / seconds)
+def throughputs(runs: Sequence[Run], seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[N] tokens (or images) per second of the whole job."""
+    work = [run.training.global_batch * run.training.tokens_per_sample for run in runs]
+    return np.asarray(np.array(work, float) / seconds)
 
 
 def plan_regrets(runs: Sequence[Run], predicted_s: NDArray[np.float64]) -> list[float]:

@@ -47,6 +47,8 @@ def layer_s(setting: Any, plan: Any, tokens: float) -> tuple[float, float]:
         passes = 4.0
     elif plan["recompute"] == Recompute.SELECTIVE:
         again = setting["selective_recompute"] * gemm
+        if setting["selective_recompute"] > 0.0:
+            again += other
         if setting["drops_scores"] == 0.0:
             again += attention
     busy = forward + backward + again

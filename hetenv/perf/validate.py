@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hetenv.perf import calibrate, fit, scores
 from hetenv.perf.fit_stacks import complete, left_out_values
 from hetenv.perf.mixed_runs import predict_mixed, profiled
-from hetenv.perf.runs import Run, by_source, read_runs
+from hetenv.perf.runs import Run, read_runs
 from hetenv.perf.settle import settled
 
 KINDS = ("dense", "moe", "cnn", "mixed")
@@ -57,47 +57,57 @@ def _grouped(runs: Sequence[Run], predicted: NDArray[np.float64], refused: Seque
         entry = scores.score(predicted[rows], measured[rows], sum(run.source_id == source for run in refused))
         part = [runs[i] for i in rows]
         entry["spearman"] = scores.spearman(
-            scores.samples_per_gpu_s(part, predicted[rows]), scores.samples_per_gpu_s(part, measured[rows])
+            scores.throughputs(part, predicted[rows]), scores.throughputs(part, measured[rows])
         )
         per_source[source] = entry
     found["by_source"] = per_source
     return found
 
 
-def calibrated(runs: Sequence[Run], n_draws: int = N_DRAWS) -> dict[str, object]:
-    """Mean errors over draws of sources with at least 20 configurations, by kind and by source."""
-    errors: list[NDArray[np.float64]] = []
-    kinds: list[str] = []
-    per_source: dict[str, object] = {}
-    for source, part in by_source(runs).items():
-        if len(part) < MIN_TO_CALIBRATE:
-            continue
-        error, used = calibrate.draws(part, n_draws)
-        seen = ~np.isnan(error)
-        errors.append(error[seen])
-        kinds += [run.kind for run, there in zip(part, seen) if there]
-        per_source[source] = {
-            "mape": float(error[seen].mean()),
-            "median_ape": float(np.median(error[seen])),
-            "bias": None,
-            "n": int(seen.sum()),
-            "n_refused": 0,
-            "constants_used": used,
-        }
-    flat = np.concatenate(errors) if errors else np.zeros(0)
-    names = np.array(kinds)
+def _calibration_groups(runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
+    """Runs by source and kind, at least MIN_TO_CALIBRATE each: expert models are calibrated apart, as they are scored."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.source_id, run.kind), []).append(run)
+    return {key: part for key, part in groups.items() if len(part) >= MIN_TO_CALIBRATE}
+
+
+def calibrated(
+    runs: Sequence[Run], n_draws: int = N_DRAWS, profiled_s: Mapping[str, float] | None = None
+) -> dict[str, object]:
+    """Mean errors over draws of sources with at least 20 configurations, by kind and by source.
+
+    profiled_s: by row_id, seconds predicted from layer profiles; where a source has them, one scalar is calibrated instead.
+    """
+    known = profiled_s or {}
+    errors: dict[str, list[NDArray[np.float64]]] = {kind: [] for kind in KINDS}
+    per_source: dict[str, list[tuple[NDArray[np.float64], float]]] = {}
+    for (source, kind), part in _calibration_groups(runs).items():
+        if all(run.row_id in known for run in part):
+            error, used = calibrate.scalar_draws(part, np.array([known[run.row_id] for run in part]), n_draws), 1.0
+        else:
+            error, used = calibrate.draws(part, n_draws)
+        errors[kind].append(error[~np.isnan(error)])
+        per_source.setdefault(source, []).append((error[~np.isnan(error)], used))
     found: dict[str, object] = {}
     for kind in KINDS:
-        rows = flat[names == kind] if len(flat) else flat
-        found[kind] = {
-            "mape": float(rows.mean()) if len(rows) else None,
-            "median_ape": float(np.median(rows)) if len(rows) else None,
-            "bias": None,
-            "n": len(rows),
-            "n_refused": 0,
-        }
-    found["by_source"] = per_source
+        found[kind] = _absolute(np.concatenate(errors[kind]) if errors[kind] else np.zeros(0))
+    found["by_source"] = {
+        source: _absolute(np.concatenate([error for error, _ in parts])) | {"constants_used": max(n for _, n in parts)}
+        for source, parts in per_source.items()
+    }
     return found
+
+
+def _absolute(error: NDArray[np.float64]) -> dict[str, float | int | None]:
+    """Score of absolute errors, whose sign the draws have averaged away."""
+    return {
+        "mape": float(error.mean()) if len(error) else None,
+        "median_ape": float(np.median(error)) if len(error) else None,
+        "bias": None,
+        "n": len(error),
+        "n_refused": 0,
+    }
 
 
 def ratio(runs: Sequence[Run], predicted: NDArray[np.float64]) -> dict[str, float | int | None]:
@@ -172,7 +182,7 @@ def validate(
     )
     result: dict[str, object] = {
         "as_shipped": shipped,
-        "calibrated": calibrated(runs, n_draws),
+        "calibrated": calibrated(runs, n_draws, {name: value for name, (value, why) in from_profiles.items() if not why}),
         "ratio": ratio(runs, predicted),
     }
     if by != "source_id":
