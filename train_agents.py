@@ -2,7 +2,7 @@
 
     python train_agents.py --scenario mixed_gpus --steps 400000 --seed 0 --out runs/mixed_gpus
 
-The run folder holds policy.pt (the best network on validation worlds; `hetenv run SCENARIO --policy rl:FOLDER` uses it), curve.csv and
+The run folder holds policy.npz (the best network on validation worlds; `hetenv run SCENARIO --policy rl:FOLDER` uses it), curve.csv and
 curve.png (validation while training), test/ (every episode, comparison.csv, table.md), config.json, summary.json, tensorboard/ and
 checkpoint/ (`--resume` goes on from it exactly).
 """

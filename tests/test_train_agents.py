@@ -33,7 +33,7 @@ def test_it_trains_evaluates_and_resumes(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "run folder" in done.stdout and "untrained" in done.stdout
     for name in (
-        "policy.pt",
+        "policy.npz",
         "curve.csv",
         "curve.png",
         "config.json",

@@ -6,7 +6,9 @@ Axes: B decisions, A candidate rows, N legal rows of all decisions together. Onl
 from dataclasses import asdict, dataclass
 from typing import Final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hetenv.beliefs import N_BACKLOG_BINS
@@ -24,7 +26,7 @@ class NetworkConfig:
     global_size: int = 64
     score_size: int = 32
     rule_bonus: float = 0.0
-    """Start of the trained weight h of "this row is the rule's pick"; 0: the network begins without a rule."""
+    """Start of the trained weight h of the rule's order (1 at its pick, 1/2 at the second ...); 0: the network begins without a rule."""
     value_centre: float = 0.0
     """The critic's first answer everywhere, in scaled reward."""
 
@@ -63,7 +65,7 @@ class Actor(nn.Module):
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
-        self.encode = nn.Linear(N_ROW, config.row_size)
+        self.encode = nn.Linear(N_ROW + 1, config.row_size)
         self.surroundings = Surroundings(config.global_size)
         self.from_row = nn.Linear(config.row_size, config.score_size)
         self.from_context = nn.Linear(config.row_size + config.global_size, config.score_size, bias=False)
@@ -73,12 +75,12 @@ class Actor(nn.Module):
     def forward(self, obs: dict[str, Tensor]) -> Tensor:
         legal = obs["candidates"][..., IS_LEGAL] > 0.5
         owner = legal.nonzero()[:, 0]
-        rows = torch.relu(self.encode(obs["candidates"][legal]))
+        table = obs["candidates"][legal]
+        rank = obs["rule_rank"][legal] if "rule_rank" in obs else table.new_zeros(table.shape[0])
+        rows = torch.relu(self.encode(torch.cat([table, rank[:, None]], 1)))
         context = torch.cat([mean_by(rows, owner, legal), self.surroundings(obs)], -1)
         hidden = torch.relu(self.from_row(rows) + self.from_context(context)[owner])
-        scores = self.score(hidden)[:, 0]
-        if "rule_pick" in obs:
-            scores = scores + self.rule_bonus * obs["rule_pick"][legal]
+        scores = self.score(hidden)[:, 0] + self.rule_bonus * rank
         return torch.zeros(legal.shape, dtype=scores.dtype).masked_scatter(legal, scores)
 
 
@@ -120,3 +122,8 @@ class CandidateNetwork(nn.Module):
 
     def forward(self, obs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         return self.actor(obs), self.critic(obs)
+
+
+def actor_weights(network: CandidateNetwork) -> dict[str, NDArray[np.float32]]:
+    """Copies of the actor's weights by name, for a Scorer."""
+    return {name: value.detach().numpy().copy() for name, value in network.actor.state_dict().items()}

@@ -57,7 +57,7 @@ OnStep = Callable[[int, str], None]
 
 
 def train(task: Task, settings: Settings, steps: int, resume: bool = False, on_step: OnStep | None = None) -> Curve:
-    """Train until `steps` decisions are made in all (whole rollouts: rounded up); leaves the best network in `folder/policy.pt`.
+    """Train until `steps` decisions are made in all (whole rollouts: rounded up); leaves the best network in `folder/policy.npz`.
 
     Args:
         resume: go on from the folder's checkpoint, exactly as if training had not stopped.

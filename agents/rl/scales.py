@@ -6,13 +6,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hetenv.adapters.rule_rank import ScoringRule
 from hetenv.policy import Policy
 from hetenv.scenario import Compiled
 
 from .play import play
 
 N_WORLDS: Final = 16
-MAX_BONUS: Final = 12.0
+MAX_BONUS: Final = 30.0
 
 
 @dataclass(frozen=True)
@@ -47,23 +48,27 @@ def measure(compiled: Compiled, rule: Policy, tau_s: float, entropy: float) -> S
     return Scales(
         reward_scale,
         discounted * reward_scale,
-        bonus_for_entropy(played.n_legal, entropy),
+        bonus_for_entropy(played.n_legal, entropy, isinstance(rule, ScoringRule)),
         float(played.decisions.mean()),
         float(played.n_legal.mean()),
     )
 
 
-def bonus_for_entropy(n_legal: NDArray[np.int64], entropy: float) -> float:
-    """The h at which softmax over one row of score h and n - 1 rows of score 0 has this mean entropy, by bisection."""
+def bonus_for_entropy(n_legal: NDArray[np.int64], entropy: float, ranked: bool = True) -> float:
+    """The h at which the mean entropy of `mean_entropy` is this, by bisection."""
     low, high = 0.0, MAX_BONUS
     for _ in range(40):
         h = 0.5 * (low + high)
-        low, high = (h, high) if mean_entropy(n_legal, h) > entropy else (low, h)
+        low, high = (h, high) if mean_entropy(n_legal, h, ranked) > entropy else (low, h)
     return 0.5 * (low + high)
 
 
-def mean_entropy(n_legal: NDArray[np.int64], bonus: float) -> float:
-    """Mean over decisions of the entropy of that softmax, nats."""
-    others = n_legal - 1.0
-    total = np.exp(bonus) + others
-    return float((np.log(total) - bonus * np.exp(bonus) / total).mean())
+def mean_entropy(n_legal: NDArray[np.int64], bonus: float, ranked: bool = True) -> float:
+    """Mean over decisions of the entropy (nats) of softmax over n rows of score h x (1, 1/2, 1/3 ...), or h x (1, 0, 0 ...)."""
+    sizes, counts = np.unique(n_legal, return_counts=True)
+    shape = 1.0 / np.arange(1, sizes.max() + 1) if ranked else np.eye(1, sizes.max())[0]
+    logits = bonus * shape
+    powers = np.exp(logits - bonus)
+    total, mean = np.cumsum(powers)[sizes - 1], np.cumsum(powers * logits)[sizes - 1]
+    entropy = np.log(total) + bonus - mean / total
+    return float((entropy * counts).sum() / counts.sum())

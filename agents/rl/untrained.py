@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from .network import CandidateNetwork, NetworkConfig
+from .network import CandidateNetwork, NetworkConfig, actor_weights
 from .trained import FILE, save
 
 
@@ -13,4 +13,4 @@ def save_untrained(folder: Path, scenario: str, seed: int, name: str = "untraine
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         network = CandidateNetwork(NetworkConfig())
-    save(folder / FILE, network, {"name": name, "scenario": scenario, "rule": "", "steps": 0})
+    save(folder / FILE, actor_weights(network), {"name": name, "scenario": scenario, "rule": "", "steps": 0})

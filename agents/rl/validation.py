@@ -10,8 +10,9 @@ import numpy as np
 from hetenv.policy import Policy
 from hetenv.scenario import Compiled
 
-from .network import CandidateNetwork
+from .network import CandidateNetwork, actor_weights
 from .play import Played, play
+from .scorer import Scorer
 from .trained import FILE, TrainedPolicy, save
 
 
@@ -85,13 +86,13 @@ class Curve:
 
 
 def validate(task: Task, network: CandidateNetwork, curve: Curve, steps: int, train_s: float) -> Point:
-    """Play the validation worlds, extend the curve, and keep the network in `folder/policy.pt` if it is the best so far."""
-    scenario = task.compiled.scenario
-    policy = TrainedPolicy(f"{task.name}_at_{steps}", network, task.rule)
+    """Play the validation worlds, extend the curve, and keep the network in `folder/policy.npz` if it is the best so far."""
+    scenario, weights = task.compiled.scenario, actor_weights(network)
+    policy = TrainedPolicy(f"{task.name}_at_{steps}", Scorer(weights), task.rule)
     played = play(task.compiled, policy, scenario.seeds.numbers("validation", task.n_validation))
     if curve.add(steps, train_s, played):
         about = {"name": policy.name, "scenario": scenario.name, "rule": task.rule_name, "steps": steps}
-        save(task.folder / FILE, network, about)
+        save(task.folder / FILE, weights, about)
     curve.write(task.folder / "curve.csv")
     return curve.points[-1]
 

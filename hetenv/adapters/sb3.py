@@ -12,6 +12,7 @@ from gymnasium import Wrapper, spaces
 from numpy.typing import NDArray
 
 from hetenv import scenario as scenarios
+from hetenv.adapters.rule_rank import rule_rank
 from hetenv.env.core import EnvCore, RewardLike
 from hetenv.errors import HetenvError, ScenarioError
 from hetenv.policy import Decision, Policy
@@ -32,9 +33,10 @@ MOST_EMPTY_WORLDS: Final = 100
 class HetVecEnv(VecEnv):
     """B episodes of one scenario in one compiled call a step.
 
-    Observation: the tables of `hetenv.env.observation` by name, and with a `rule` also `rule_pick` [A]: 1 at the row that the rule picks
-    (all 0 in a terminal observation). `infos[b]` holds `elapsed_s` and `discount` of the step, at the end of an episode also
-    `terminal_observation`, `TimeLimit.truncated`, `world_seed` and `objective`, the unscaled sum of the episode.
+    Observation: the tables of `hetenv.env.observation` by name, and with a `rule` also `rule_rank` [A]: 1 at the row that the rule picks,
+    1/2 at its second choice and so on, where the rule says so (`rule_rank`); all 0 in a terminal observation.
+    `infos[b]` holds `elapsed_s` and `discount` of the step, at the end of an episode also `terminal_observation`,
+    `TimeLimit.truncated`, `world_seed` and `objective`, the unscaled sum of the episode.
 
     Args:
         scenario: a shipped name, a YAML file or an object, compiled or not.
@@ -42,7 +44,7 @@ class HetVecEnv(VecEnv):
         reward: terms and weights in place of the scenario's objective, as in `HetEnv`.
         reward_scale: factor on every reward; fixed, so that returns never change their meaning.
         discount_per_s: rate of `discount` = exp(-rate x elapsed); default: the scenario's.
-        rule: a policy without memory whose pick is shown in the observation.
+        rule: a policy without memory whose choice is shown in the observation.
         seed: of the draw of worlds, until `seed()` gives another.
     """
 
@@ -74,11 +76,11 @@ class HetVecEnv(VecEnv):
         super().__init__(n_envs, self._space(), spaces.Discrete(self.core.n_actions))
 
     def _space(self) -> spaces.Dict:
-        parts = {
+        parts: dict[str, spaces.Space[Any]] = {
             name: spaces.Box(-1.0, 1.0, shape, np.float32) for name, shape in self.core.layout.parts
         }
         if self.rule is not None:
-            parts["rule_pick"] = spaces.Box(0.0, 1.0, (self.core.n_actions,), np.float32)
+            parts["rule_rank"] = spaces.Box(0.0, 1.0, (self.core.n_actions,), np.float32)
         return spaces.Dict(parts)
 
     def reset(self) -> Observation:
@@ -108,7 +110,8 @@ class HetVecEnv(VecEnv):
     def _observation(self, flat: NDArray[np.float32]) -> Observation:
         observation = self.core.layout.views(flat)
         if self.rule is not None:
-            observation["rule_pick"] = rule_pick(self.rule, self.core, observation)
+            now_s = self.core.simulator.state.clock["now"].copy()
+            observation["rule_rank"] = rule_rank(self.rule, Decision(self.core.candidates, lambda: observation, now_s))
         return observation
 
     def step_async(self, actions: NDArray[np.int64]) -> None:
@@ -137,7 +140,7 @@ class HetVecEnv(VecEnv):
     def _ending(self, b: int, flat: NDArray[np.float32]) -> dict[str, Any]:
         last = {name: table.copy() for name, table in self.core.layout.views(flat).items()}
         if self.rule is not None:
-            last["rule_pick"] = np.zeros(self.core.n_actions, np.float32)
+            last["rule_rank"] = np.zeros(self.core.n_actions, np.float32)
         return {
             "terminal_observation": last,
             "TimeLimit.truncated": self.core.simulator.status(b) == Status.TRUNCATED,
@@ -149,7 +152,9 @@ class HetVecEnv(VecEnv):
         """[B, A]; `env_method("action_masks")` gives one row each."""
         return self._mask.astype(bool)
 
-    def env_method(self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any) -> list[Any]:
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list[Any]:
         """Call a method of this object; its result [B, ...] is dealt out to the environments."""
         result = getattr(self, method_name)(*method_args, **method_kwargs)
         return [result[b] for b in self._get_indices(indices)]
@@ -175,16 +180,3 @@ class HetVecEnv(VecEnv):
 
     def close(self) -> None:
         """Nothing to release."""
-
-
-def rule_pick(rule: Policy, core: EnvCore, observation: Observation) -> NDArray[np.float32]:
-    """[B, A] 1 at the candidate row that `rule` picks, elsewhere 0."""
-    decision = Decision(core.candidates, lambda: observation, core.simulator.state.clock["now"].copy())
-    return one_hot(rule.act(decision), core.n_actions)
-
-
-def one_hot(rows: NDArray[np.int64], n: int) -> NDArray[np.float32]:
-    """[B, n] 1 at rows [B]."""
-    picks = np.zeros((rows.size, n), np.float32)
-    picks[np.arange(rows.size), rows] = 1.0
-    return picks

@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 from hetenv import scenario as scenarios
 from hetenv.adapters.sb3 import HetVecEnv
 from hetenv.env.core import EnvCore
-from hetenv.policy import Decision
+from hetenv.policy import Decision, make_policy
 from hetenv.scenario import Compiled
 from hetenv.sim.tables import Status
 
@@ -139,13 +139,30 @@ def test_pickled_in_mid_episode_goes_on_alike(smoke: Compiled) -> None:
 
 def test_the_rules_pick_is_marked(smoke: Compiled) -> None:
     env = HetVecEnv(smoke, 2, rule=LastRow())
+    env.reset()
+    for _, (obs, _, _, _) in steps(env, 50):
+        masks = get_action_masks(env)
+        assert (obs["rule_rank"].sum(1) == 1.0).all()
+        for b in range(2):
+            assert obs["rule_rank"][b].argmax() == np.flatnonzero(masks[b]).max()
+
+
+def test_a_rule_that_scores_shows_its_whole_order(smoke: Compiled) -> None:
+    rule = make_policy("index", "smoke")
+    env = HetVecEnv(smoke, 2, rule=rule)
     obs = env.reset()
     for _, (following, _, _, _) in steps(env, 50):
         masks = get_action_masks(env)
         obs = following
-        assert (obs["rule_pick"].sum(1) == 1.0).all()
+        decision = Decision(env.core.candidates, lambda: obs, env.core.simulator.state.clock["now"])  # noqa: B023
+        scores, picks = rule.scores(decision)
         for b in range(2):
-            assert obs["rule_pick"][b].argmax() == np.flatnonzero(masks[b]).max()
+            places = np.sort(1.0 / obs["rule_rank"][b][masks[b]])
+            np.testing.assert_allclose(places, np.arange(1, masks[b].sum() + 1), rtol=1e-6)
+            assert obs["rule_rank"][b].argmax() == picks[b]
+            order = obs["rule_rank"][b].argsort()[::-1][1 : masks[b].sum()]
+            assert (np.diff(scores[b][order]) <= 0).all()
+            assert not obs["rule_rank"][b][~masks[b]].any()
 
 
 def test_attributes_and_methods_as_sb3_asks_for_them(smoke: Compiled) -> None:

@@ -23,8 +23,8 @@ def tables(n_rows: int, n_pools: int = 3, n_sites: int = 2, batch: int = 5, seed
     obs["candidates"][..., 0] = (torch.rand(batch, n_rows, generator=generator) < 0.5).float()
     obs["candidates"][:, 0, 0] = 1.0
     obs["candidates"] *= obs["candidates"][..., :1]
-    obs["rule_pick"] = torch.zeros(batch, n_rows)
-    obs["rule_pick"][:, 0] = 1.0
+    obs["rule_rank"] = torch.zeros(batch, n_rows)
+    obs["rule_rank"][:, 0] = 1.0
     return obs
 
 
@@ -46,7 +46,7 @@ def test_illegal_rows_change_nothing(network: CandidateNetwork) -> None:
     obs = tables(20)
     wider = {**obs}
     wider["candidates"] = torch.cat([obs["candidates"], torch.zeros(5, 30, N_ROW)], 1)
-    wider["rule_pick"] = torch.cat([obs["rule_pick"], torch.zeros(5, 30)], 1)
+    wider["rule_rank"] = torch.cat([obs["rule_rank"], torch.zeros(5, 30)], 1)
     (logits, value), (wide_logits, wide_value) = network(obs), network(wider)
     torch.testing.assert_close(wide_logits[:, :20], logits)
     torch.testing.assert_close(wide_value, value)
@@ -54,7 +54,7 @@ def test_illegal_rows_change_nothing(network: CandidateNetwork) -> None:
 
 def test_rows_in_another_order_give_their_scores_in_that_order(network: CandidateNetwork) -> None:
     obs, order = tables(20), torch.randperm(20)
-    shuffled = {**obs, "candidates": obs["candidates"][:, order], "rule_pick": obs["rule_pick"][:, order]}
+    shuffled = {**obs, "candidates": obs["candidates"][:, order], "rule_rank": obs["rule_rank"][:, order]}
     torch.testing.assert_close(network(shuffled)[0], network(obs)[0][:, order])
 
 
@@ -68,9 +68,9 @@ def test_each_decision_of_a_batch_is_scored_alone(network: CandidateNetwork) -> 
 
 def test_the_first_policy_is_the_rule_and_the_first_value_the_centre(network: CandidateNetwork) -> None:
     obs = tables(40)
-    obs["rule_pick"] = torch.zeros(5, 40)
+    obs["rule_rank"] = torch.zeros(5, 40)
     picks = torch.stack([row.nonzero()[-1, 0] for row in obs["candidates"][..., 0]])
-    obs["rule_pick"][torch.arange(5), picks] = 1.0
+    obs["rule_rank"][torch.arange(5), picks] = 1.0
     logits, value = network(obs)
     legal = obs["candidates"][..., 0] > 0.5
     assert (logits.masked_fill(~legal, -1e9).argmax(1) == picks).all()

@@ -34,8 +34,11 @@ def weights(folder: Path) -> dict[str, "torch.Tensor"]:
 
 def test_the_rule_bonus_gives_the_wanted_entropy() -> None:
     n_legal = np.array([2, 5, 30, 60])
-    assert mean_entropy(n_legal, bonus_for_entropy(n_legal, 0.3)) == pytest.approx(0.3, abs=1e-6)
-    assert mean_entropy(np.array([8]), 0.0) == pytest.approx(np.log(8))
+    for ranked in (True, False):
+        assert mean_entropy(n_legal, bonus_for_entropy(n_legal, 0.3, ranked), ranked) == pytest.approx(0.3, abs=1e-6)
+        assert mean_entropy(np.array([8]), 0.0, ranked) == pytest.approx(np.log(8))
+    expected = torch.distributions.Categorical(logits=torch.tensor([3.0, 1.5, 1.0])).entropy()
+    assert mean_entropy(np.array([3]), 3.0) == pytest.approx(float(expected), abs=1e-6)
 
 
 def test_scales_bring_the_rules_return_to_order_one(smoke: Compiled) -> None:
