@@ -21,6 +21,21 @@ def transfer_s(n_bytes: float, bytes_per_s: float) -> float:
 
 
 @kernel
+def wire_s(n_bytes: float, s_per_byte: float) -> float:
+    """`transfer_s` by a link's seconds per byte, inf for a dead link; 0 bytes cost nothing."""
+    return n_bytes * s_per_byte if n_bytes > 0.0 else 0.0
+
+
+@kernel
+def rounds(n: float) -> int:
+    """ceil(log2(n)): steps of a tree over n members."""
+    found = 0
+    while (1 << found) < n:
+        found += 1
+    return found
+
+
+@kernel
 def ring_all_reduce_s(n_bytes: float, bytes_per_s: float, n: int, latency_s: float) -> float:
     """All-reduce of `n_bytes` over `n` members; exactly 0 for one member. 1e9 B at 50e9 B/s over 8: 0.035 s."""
     if n <= 1:
@@ -62,12 +77,10 @@ def hierarchical_all_reduce_s(
 
 
 @kernel
-def group_share(setting: Any, size: int, stride: int) -> tuple[int, int]:
+def group_share(setting: Any, size: float, stride: float) -> tuple[float, float]:
     """(members per node, nodes) of a group of `size` ranks that lie `stride` apart, nodes filled in rank order."""
-    gpus_per_node = int(setting["gpus_per_node"])
-    local = max(1, gpus_per_node // max(1, stride))
-    local = min(local, size)
-    return local, -(-size // local)
+    local = min(size, max(1.0, math.floor(setting["gpus_per_node"] / stride)))
+    return local, math.ceil(size / local)
 
 
 @kernel
@@ -81,13 +94,13 @@ def tensor_s(setting: Any, tp: int, tokens: float, n_reductions: float) -> tuple
         return 0.0, 0.0
     times = n_reductions * setting["tp_exposed"]
     n_bytes = setting["tensor_token_bytes"] * tokens
-    latency = setting["tp_latency_s"] * math.log2(tp)
+    latency = setting["tp_latency_s"] * rounds(tp)
     local = float(min(tp, int(setting["gpus_per_node"])))
-    intra = transfer_s(2.0 * (local - 1.0) / local * n_bytes, setting["intra_bytes_per_s"])
+    intra = wire_s(2.0 * (local - 1.0) / local * n_bytes, setting["intra_s_per_byte"])
     if local >= tp:
         return times * (intra + latency), 0.0
     nodes = tp / local
-    inter = transfer_s(2.0 * (nodes - 1.0) / nodes * n_bytes, setting["inter_bytes_per_s"])
+    inter = wire_s(2.0 * (nodes - 1.0) / nodes * n_bytes, setting["node_s_per_byte"])
     return times * intra, times * (inter + 3.0 * latency)
 
 
@@ -97,16 +110,15 @@ def gradient_s(setting: Any, size: int, stride: int, n_bytes: float) -> tuple[fl
     apart."""
     if size <= 1:
         return 0.0, 0.0
-    local, nodes = group_share(setting, size, stride)
+    local, nodes = group_share(setting, float(size), float(stride))
     intra = 0.0
     inter = 0.0
-    if local > 1:
-        intra = transfer_s(2.0 * (local - 1) / local * n_bytes, setting["intra_bytes_per_s"])
-        intra += 2.0 * math.log2(local) * setting["intra_latency_s"]
-    if nodes > 1:
-        nic_share = setting["inter_bytes_per_s"] / setting["gpus_per_node"]
-        inter = transfer_s(2.0 * (nodes - 1) / nodes * n_bytes / local, nic_share)
-        inter += 2.0 * math.log2(nodes) * setting["inter_latency_s"]
+    if local > 1.0:
+        intra = wire_s(2.0 * (local - 1.0) / local * n_bytes, setting["intra_s_per_byte"])
+        intra += 2.0 * rounds(local) * setting["intra_latency_s"]
+    if nodes > 1.0:
+        inter = wire_s(2.0 * (nodes - 1.0) / (nodes * local) * n_bytes, setting["nic_s_per_byte"])
+        inter += 2.0 * rounds(nodes) * setting["inter_latency_s"]
     return intra, inter
 
 
@@ -116,7 +128,6 @@ def exchange_s(setting: Any, size: int, n_bytes: float) -> tuple[float, float]:
     if size <= 1:
         return 0.0, 0.0
     local = min(float(size), setting["gpus_per_node"])
-    intra = transfer_s(n_bytes * (local - 1.0) / size, setting["intra_bytes_per_s"]) * setting["expert_link_rate"]
-    nic_share = setting["inter_bytes_per_s"] / setting["gpus_per_node"]
-    inter = transfer_s(n_bytes * (size - local) / size, nic_share) * setting["expert_inter_rate"]
+    intra = wire_s(n_bytes * (local - 1.0) / size, setting["intra_s_per_byte"]) * setting["expert_link_rate"]
+    inter = wire_s(n_bytes * (size - local) / size, setting["nic_s_per_byte"]) * setting["expert_inter_rate"]
     return intra, inter

@@ -18,7 +18,8 @@ class Estimate:
 
     comm_s and hideable_s: by LinkLevel; iter_s == compute_s + sum of max(0, comm_s - hideable_s). memory_bytes: peak
     of the fullest GPU. state_bytes: a checkpoint of the whole job. powers: average of one GPU, W. straggler_share:
-    share of compute_s that one slow member delays. reason_code is Reason.OK where the plan can run.
+    share of compute_s that one slow member delays. reason_code is Reason.OK where the plan can run. band: 10th and
+    90th percentile of measured over predicted time on runs of the stack (of any stack where it has no runs).
     """
 
     plan: Plan | MixedPlan
@@ -37,6 +38,8 @@ class Estimate:
     reason_code: Reason
     global_batch: int
     tokens_per_sample: int
+    stack: str = "default"
+    band: tuple[float, float] = (1.0, 1.0)
 
     @property
     def is_legal(self) -> bool:
@@ -57,6 +60,11 @@ class Estimate:
     def tokens_per_s(self) -> float:
         """Tokens per second of the whole job."""
         return self.samples_per_s * self.tokens_per_sample
+
+    @property
+    def band_s(self) -> tuple[float, float]:
+        """Seconds between which eight of ten measured steps are expected."""
+        return self.iter_s * self.band[0], self.iter_s * self.band[1]
 
     @property
     def exposed_s(self) -> float:
@@ -109,6 +117,8 @@ def estimate_of(training: Training, devices: Devices, plan: np.void, row: np.voi
         reason_code=Reason(int(row["reason"])),
         global_batch=training.global_batch,
         tokens_per_sample=training.tokens_per_sample,
+        stack=training.stack_entry.name,
+        band=(training.stack_entry.band_low, training.stack_entry.band_high),
     )
 
 

@@ -17,12 +17,11 @@ def _shape_reason(setting: Any, plan: Any) -> int:
         return Reason.KIND.value if tp * pp * cp * ep > 1 else Reason.OK.value
     if pp * plan["virtual_stages"] > setting["layers"]:
         return Reason.LAYERS.value
-    if int(setting["heads"]) % tp != 0:
-        return Reason.HEADS.value
-    kv_heads = int(setting["kv_heads"])
-    if kv_heads % tp != 0 and tp % kv_heads != 0:
-        return Reason.HEADS.value
-    if int(setting["seq_len"]) % cp != 0:
+    if tp > 1:
+        kv_heads = int(setting["kv_heads"])
+        if int(setting["heads"]) % tp != 0 or (kv_heads % tp != 0 and tp % kv_heads != 0):
+            return Reason.HEADS.value
+    if cp > 1 and int(setting["seq_len"]) % cp != 0:
         return Reason.SEQUENCE.value
     if ep > 1:
         n_experts = int(setting["n_experts"])

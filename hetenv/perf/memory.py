@@ -52,11 +52,13 @@ def layer_activation_bytes(setting: Any, tokens: float, tp: int, seq_parallel: b
     split = 1.0 / tp
     whole = split if seq_parallel else 1.0
     if recompute == Recompute.FULL:
-        return tokens * setting["act_token_full"] * whole  # type: ignore[no-any-return]
+        return tokens * setting["act_token_full"] * whole
     stored = setting["act_token_whole"] * whole + setting["act_token_split"] * split
     if recompute == Recompute.NONE:
         stored += setting["act_token_scores"] * split
-    return tokens * stored  # type: ignore[no-any-return]
+    else:
+        stored *= setting["act_selective"]
+    return tokens * stored
 
 
 @kernel
@@ -74,14 +76,14 @@ def stage_params(setting: Any, plan: Any) -> tuple[float, float]:
 
 
 @kernel
-def peak_bytes(setting: Any, plan: Any, n_micro: int) -> float:
-    """Peak memory of the fullest GPU of the job."""
-    dense, experts = stage_params(setting, plan)
+def peak_bytes(setting: Any, plan: Any, n_micro: int, dense: float, experts: float) -> float:
+    """Peak memory of the fullest GPU of the job; dense, experts: its parameters (`stage_params`)."""
     replicas = plan["dp"] * plan["cp"]
     states = model_state_bytes(dense, plan["zero"], replicas)
-    states += model_state_bytes(experts, plan["zero"], max(1, replicas * plan["tp"] // plan["ep"]))
+    if experts > 0.0:
+        states += model_state_bytes(experts, plan["zero"], max(1, replicas * plan["tp"] // plan["ep"]))
     if setting["is_convolution"] > 0:
-        return states + CONTEXT_BYTES + FRAGMENTATION * plan["micro_batch"] * setting["act_token_full"]  # type: ignore[no-any-return]
+        return states + CONTEXT_BYTES + FRAGMENTATION * plan["micro_batch"] * setting["act_token_full"]
     tokens = plan["micro_batch"] * setting["seq_len"] / plan["cp"]
     sp = plan["seq_parallel"] != 0
     layer = layer_activation_bytes(setting, tokens, plan["tp"], sp, plan["recompute"])
@@ -97,4 +99,4 @@ def peak_bytes(setting: Any, plan: Any, n_micro: int) -> float:
         stored += head
     if plan["zero"] == 3:
         stored += 4.0 * setting["params_layer"] / plan["tp"]
-    return states + CONTEXT_BYTES + FRAGMENTATION * stored  # type: ignore[no-any-return]
+    return states + CONTEXT_BYTES + FRAGMENTATION * stored

@@ -18,6 +18,7 @@ from hetenv.perf.mixed_stages import price_stages
 from hetenv.perf.plan import MixedPlan, Plan, plan_row
 from hetenv.perf.rows import ESTIMATE_ROW, Reason, Recompute
 from hetenv.perf.search import search
+from hetenv.perf.setting import set_link_times
 from hetenv.perf.step import estimate_rows
 from hetenv.perf.training import Devices, Training, setting_row
 
@@ -45,6 +46,7 @@ def _slowest_links(
     for row, other in zip(rows, others):
         row["inter_bytes_per_s"] = min(per_gpu) * row["gpus_per_node"]
         row["extra_dp"] = other
+        set_link_times(row[0])
     return rows
 
 

@@ -24,7 +24,7 @@ def stage_bytes(setting: Any, plan: Any, n_layers: int, in_flight: int, ends: fl
         stored += layer_activation_bytes(setting, tokens, plan["tp"], sp, Recompute.SELECTIVE.value)
     if head:
         stored += tokens * setting["act_token_head"] / plan["tp"]
-    return states + CONTEXT_BYTES + FRAGMENTATION * stored  # type: ignore[no-any-return]
+    return states + CONTEXT_BYTES + FRAGMENTATION * stored
 
 
 @kernel

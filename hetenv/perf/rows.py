@@ -123,10 +123,11 @@ SETTING_ROW: Final = _floats(
     "cast_token_s elementwise_token_s attention_token_s attention_backward launch_s launch_blocks head_token_s image_s "
     "tensor_token_bytes params_layer params_experts params_first params_last params_all "
     "element_bytes gradient_bytes optimizer_param_s fixed_s "
-    "full_recompute selective_recompute drops_scores straggler sharded_hidden sharded_slowdown dp_hidden dp_exposed "
+    "full_recompute selective_recompute drops_scores straggler_factor sharded_hidden sharded_slowdown dp_hidden dp_exposed "
     "tp_exposed tp_latency_s p2p_exposed expert_link_rate expert_inter_rate expert_fixed_tokens "
     "intra_bytes_per_s inter_bytes_per_s wan_bytes_per_s intra_latency_s inter_latency_s wan_latency_s "
-    "memory_bytes act_token_whole act_token_split act_token_scores act_token_full act_token_head "
+    "intra_s_per_byte node_s_per_byte nic_s_per_byte "
+    "memory_bytes act_token_whole act_token_split act_token_scores act_selective act_token_full act_token_head "
     "useful_flops peak_flops idle_w limit_w gemm_w_share precision_ok"
 )
 """extra_dp: replicas of the job on other kinds of devices. Seconds and bytes per token and layer at tp = 1; params_*

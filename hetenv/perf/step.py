@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from hetenv.jit import kernel
-from hetenv.perf.comm import exchange_s, gradient_s, tensor_s, transfer_s
+from hetenv.perf.comm import exchange_s, gradient_s, tensor_s, transfer_s, wire_s
 from hetenv.perf.legality import plan_reason
 from hetenv.perf.memory import peak_bytes, stage_params
 from hetenv.perf.pipeline import bubble_share, straggler_share
@@ -47,8 +47,8 @@ def layer_s(setting: Any, plan: Any, tokens: float) -> tuple[float, float]:
         passes = 4.0
     elif plan["recompute"] == Recompute.SELECTIVE:
         again = setting["selective_recompute"] * gemm
-        if setting["selective_recompute"] > 0.0:
-            again += other
+        if setting["drops_scores"] > 0.0:
+            again += 0.5 * other
         if setting["drops_scores"] == 0.0:
             again += attention
     busy = forward + backward + again
@@ -58,7 +58,7 @@ def layer_s(setting: Any, plan: Any, tokens: float) -> tuple[float, float]:
     else:
         b2 = busy * busy
         l2 = launch * launch
-        total = (b2 * b2 * busy + l2 * l2 * launch) ** 0.2
+        total = math.sqrt(math.sqrt(b2 * b2 + l2 * l2))
     return total, backward * total / busy
 
 
@@ -86,10 +86,9 @@ def _blocking_comm(setting: Any, plan: Any, tokens: float, out: Any) -> None:
             * (plan["cp"] - 1)
         )
         if plan["cp"] * tp <= setting["gpus_per_node"]:
-            intra += 3.0 * setting["tp_exposed"] * transfer_s(ring, setting["intra_bytes_per_s"])
+            intra += 3.0 * setting["tp_exposed"] * wire_s(ring, setting["intra_s_per_byte"])
         else:
-            share = setting["inter_bytes_per_s"] / setting["gpus_per_node"]
-            inter += 3.0 * setting["tp_exposed"] * transfer_s(ring, share)
+            inter += 3.0 * setting["tp_exposed"] * wire_s(ring, setting["nic_s_per_byte"])
     out["comm_s"][LinkLevel.INTRA] = intra
     out["comm_s"][LinkLevel.INTER] = inter
     out["comm_s"][LinkLevel.WAN] = 0.0
@@ -104,10 +103,9 @@ def _point_to_point(setting: Any, plan: Any, tokens: float, n_micro: int, out: A
     sent = 2.0 * n_micro * plan["virtual_stages"] * setting["tensor_token_bytes"] * tokens / plan["tp"]
     sent *= setting["p2p_exposed"]
     if setting["n_gpus"] <= setting["gpus_per_node"]:
-        out["comm_s"][LinkLevel.INTRA] += transfer_s(sent, setting["intra_bytes_per_s"])
+        out["comm_s"][LinkLevel.INTRA] += wire_s(sent, setting["intra_s_per_byte"])
         return
-    streams = setting["gpus_per_node"]
-    out["comm_s"][LinkLevel.INTER] += transfer_s(sent, setting["inter_bytes_per_s"] / streams)
+    out["comm_s"][LinkLevel.INTER] += wire_s(sent, setting["nic_s_per_byte"])
     if setting["n_sites"] > 1 and pp % int(setting["n_sites"]) == 0:
         lanes = plan["dp"] * plan["cp"] * plan["tp"]
         out["comm_s"][LinkLevel.WAN] += transfer_s(sent * lanes, setting["wan_bytes_per_s"])
@@ -124,17 +122,25 @@ def _between_sites(setting: Any, plan: Any, out: Any) -> float:
     sent = 2.0 * (n_sites - 1.0) / n_sites * setting["params_all"] * setting["gradient_bytes"]
     seconds = transfer_s(sent, setting["wan_bytes_per_s"]) + 2.0 * setting["wan_latency_s"]
     out["comm_s"][LinkLevel.WAN] += seconds
-    return seconds  # type: ignore[no-any-return]
+    return seconds
 
 
 @kernel
-def _gradients(setting: Any, plan: Any, n_micro: int, backward_s: float, compute_s: float, out: Any) -> None:
+def _gradients(
+    setting: Any,
+    plan: Any,
+    n_micro: int,
+    backward_s: float,
+    compute_s: float,
+    dense: float,
+    experts: float,
+    out: Any,
+) -> None:
     """Gradient exchange and parameter gathers, with the seconds of compute that they can hide behind.
 
     Buckets keep all levels busy at once: the outermost hides behind its share of compute, inner ones behind what it
     leaves.
     """
-    dense, experts = stage_params(setting, plan)
     tp = plan["tp"]
     size = plan["dp"] * plan["cp"] + int(setting["extra_dp"])
     scale = setting["gradient_bytes"]
@@ -200,7 +206,7 @@ def _busy_s(setting: Any, plan: Any, tokens: float, n_micro: int, out: Any) -> t
     if setting["is_convolution"] > 0:
         image = plan["micro_batch"] * setting["image_s"]
         floor = CONVOLUTION_LAUNCHES * setting["launch_s"]
-        image = (image**5.0 + floor**5.0) ** 0.2
+        image = math.sqrt(math.sqrt(image**4 + floor**4))
         return n_micro * image, 0.6 * image
     layer, backward = layer_s(setting, plan, tokens)
     head = tokens * setting["head_token_s"] / plan["tp"]
@@ -230,18 +236,19 @@ def estimate_row(setting: Any, plan: Any, out: Any) -> None:
 @kernel
 def price_row(setting: Any, plan: Any, out: Any) -> None:
     """Time, memory and power of a plan whatever `plan_reason` says of it (a measured run has run)."""
-    _clear(out, Reason.OK.value)
+    out["reason"] = Reason.OK.value
+    for level in range(3):
+        out["hideable_s"][level] = 0.0
     n_micro = int(setting["global_batch"]) // (plan["dp"] * plan["micro_batch"])
     tokens = plan["micro_batch"] * setting["seq_len"] / plan["cp"]
     _blocking_comm(setting, plan, tokens, out)
     busy, backward = _busy_s(setting, plan, tokens, n_micro, out)
-    n_nodes = max(1.0, setting["n_gpus"] / setting["gpus_per_node"])
-    busy *= 1.0 + setting["straggler"] * math.log2(n_nodes)
+    busy *= setting["straggler_factor"]
     if plan["zero"] == 3 and plan["dp"] > 1:
         busy *= 1.0 + setting["sharded_slowdown"]
-    _gradients(setting, plan, n_micro, backward, busy, out)
-    _point_to_point(setting, plan, tokens, n_micro, out)
     dense, experts = stage_params(setting, plan)
+    _gradients(setting, plan, n_micro, backward, busy, dense, experts, out)
+    _point_to_point(setting, plan, tokens, n_micro, out)
     local = dense + experts
     if plan["zero"] >= 1:
         local /= plan["dp"] * plan["cp"]
@@ -252,15 +259,17 @@ def price_row(setting: Any, plan: Any, out: Any) -> None:
     if not total < math.inf:
         _clear(out, Reason.LINK.value)
         return
-    _finish(setting, plan, n_micro, compute, total, out)
+    _finish(setting, plan, n_micro, compute, total, dense, experts, out)
 
 
 @kernel
-def _finish(setting: Any, plan: Any, n_micro: int, compute: float, total: float, out: Any) -> None:
+def _finish(
+    setting: Any, plan: Any, n_micro: int, compute: float, total: float, dense: float, experts: float, out: Any
+) -> None:
     """Times, memory, power and shares of a plan that can run."""
     out["iter_s"] = total
     out["compute_s"] = compute
-    out["memory_bytes"] = peak_bytes(setting, plan, n_micro)
+    out["memory_bytes"] = peak_bytes(setting, plan, n_micro, dense, experts)
     out["state_bytes"] = 14.0 * setting["params_all"]
     bubble = bubble_share(plan["pp"], n_micro, plan["virtual_stages"])
     out["bubble_share"] = bubble

@@ -182,7 +182,9 @@ def validate(
     )
     result: dict[str, object] = {
         "as_shipped": shipped,
-        "calibrated": calibrated(runs, n_draws, {name: value for name, (value, why) in from_profiles.items() if not why}),
+        "calibrated": calibrated(
+            runs, n_draws, {name: value for name, (value, why) in from_profiles.items() if not why}
+        ),
         "ratio": ratio(runs, predicted),
     }
     if by != "source_id":

@@ -101,7 +101,7 @@ def test_ring_all_reduce_of_one_gigabyte() -> None:
     [
         (Plan(dp=8), Reason.DEVICES),
         (Plan(pp=16, virtual_stages=4, schedule=Schedule.INTERLEAVED), Reason.LAYERS),
-        (Plan(dp=4, pp=4, virtual_stages=3, schedule=Schedule.INTERLEAVED), Reason.SCHEDULE),
+        (Plan(dp=4, pp=4, micro_batch=8, virtual_stages=2, schedule=Schedule.INTERLEAVED), Reason.SCHEDULE),
         (Plan(dp=4, pp=4, schedule=Schedule.INTERLEAVED), Reason.SCHEDULE),
         (Plan(dp=4, pp=4, zero=3), Reason.ZERO),
         (Plan(dp=16, ep=2), Reason.EXPERTS),
