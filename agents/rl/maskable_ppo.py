@@ -4,7 +4,7 @@ Most decisions take no simulated time, so a discount per decision would mean not
 advantages' traces decay by exp(-elapsed / decay), with the `elapsed_s` that the adapter reports for each step.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from gymnasium import spaces
@@ -13,10 +13,14 @@ from sb3_contrib.common.maskable.buffers import MaskableDictRolloutBuffer
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import Schedule
+from stable_baselines3.common.vec_env import VecEnv
 from torch import Tensor, nn
 
-from .advantages import advantages_by_time
+from .advantages import advantages_by_time, without_group_mean
 from .network import CandidateNetwork, NetworkConfig
+
+GROUP_BIN_S: Final = 900.0
+"""Simulated time over which the advantages of replicas are compared."""
 
 
 class Tables(BaseFeaturesExtractor):
@@ -78,10 +82,11 @@ class TimedRolloutBuffer(MaskableDictRolloutBuffer):
     Args:
         tau_s: time constant of the discount.
         decay_s: time constant of the advantages' traces.
+        group_size: environments that begin each rollout from one state; their common advantage is taken out. 1: none.
     """
 
-    def __init__(self, *args: Any, tau_s: float, decay_s: float, **kwargs: Any) -> None:
-        self.tau_s, self.decay_s = tau_s, decay_s
+    def __init__(self, *args: Any, tau_s: float, decay_s: float, group_size: int = 1, **kwargs: Any) -> None:
+        self.tau_s, self.decay_s, self.group_size = tau_s, decay_s, group_size
         super().__init__(*args, **kwargs)
 
     def reset(self) -> None:
@@ -99,6 +104,8 @@ class TimedRolloutBuffer(MaskableDictRolloutBuffer):
         values = np.concatenate([self.values, last_values.cpu().numpy().reshape(1, -1)])
         self.advantages = advantages_by_time(self.rewards, values, ends, self.elapsed_s, self.tau_s, self.decay_s)
         self.returns = self.advantages + self.values
+        if self.group_size > 1:
+            self.advantages = without_group_mean(self.advantages, self.elapsed_s, ends, self.group_size, GROUP_BIN_S)
 
 
 class TimedMaskablePPO(MaskablePPO):
@@ -116,6 +123,12 @@ class TimedMaskablePPO(MaskablePPO):
     def _update_info_buffer(self, infos: list[dict[str, Any]], dones: np.ndarray | None = None) -> None:
         self.rollout_buffer.note(infos)
         super()._update_info_buffer(infos, dones)
+
+    def collect_rollouts(self, env: VecEnv, *args: Any, **kwargs: Any) -> bool:
+        """One rollout, begun from common states where the buffer has groups."""
+        if self.rollout_buffer.group_size > 1:
+            self._last_obs = env.synchronise(self.rollout_buffer.group_size)
+        return super().collect_rollouts(env, *args, **kwargs)
 
     def train(self) -> None:
         """One update; the first `critic_updates` leave the actor as it is."""

@@ -117,7 +117,7 @@ class CandidateNetwork(nn.Module):
         self.config = config
         self.actor, self.critic = Actor(config), Critic(config)
         for last in (self.actor.score, self.critic.value):
-            nn.init.orthogonal_(last.weight, 0.01)
+            nn.init.orthogonal_(last.weight, 0.1)
             nn.init.zeros_(last.bias)
 
     def forward(self, obs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:

@@ -15,6 +15,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 
 from hetenv.adapters.sb3 import HetVecEnv
+from hetenv.errors import ScenarioError
 from hetenv.policy import Decision
 
 from .maskable_ppo import CandidatePolicy, TimedMaskablePPO, TimedRolloutBuffer
@@ -31,11 +32,13 @@ class Settings:
 
     n_envs: int = 64
     """Episodes in step."""
+    group_size: int = 8
+    """Of these, how many begin each rollout from one common state (1: all on their own)."""
     n_steps: int = 128
     """Decisions of each between updates."""
-    batch_size: int = 1024
+    batch_size: int = 512
     n_epochs: int = 3
-    learning_rate: float = 5e-4
+    learning_rate: float = 1e-3
     clip_range: float = 0.2
     target_kl: float = 0.03
     """An update stops at 1.5 times this divergence."""
@@ -74,6 +77,8 @@ def train(task: Task, settings: Settings, steps: int, resume: bool = False, on_s
 
 
 def _begun(task: Task, settings: Settings, steps: int) -> tuple[TimedMaskablePPO, Curve]:
+    if settings.n_envs % settings.group_size:
+        raise ScenarioError(f"n_envs: must be a multiple of group_size {settings.group_size} (got {settings.n_envs})")
     scales = measure(task.compiled, task.rule or FirstRow(), settings.tau_s, settings.start_entropy)
     env = HetVecEnv(task.compiled, settings.n_envs, reward_scale=scales.reward_scale, rule=task.rule, seed=task.seed)
     network = NetworkConfig(
@@ -95,7 +100,11 @@ def _begun(task: Task, settings: Settings, steps: int) -> tuple[TimedMaskablePPO
         critic_updates=settings.critic_updates,
         policy_kwargs={"network": network.asdict()},
         rollout_buffer_class=TimedRolloutBuffer,
-        rollout_buffer_kwargs={"tau_s": settings.tau_s, "decay_s": settings.decay_s},
+        rollout_buffer_kwargs={
+            "tau_s": settings.tau_s,
+            "decay_s": settings.decay_s,
+            "group_size": settings.group_size,
+        },
         seed=task.seed,
         device="cpu",
     )

@@ -114,6 +114,25 @@ class HetVecEnv(VecEnv):
             observation["rule_rank"] = rule_rank(self.rule, Decision(self.core.candidates, lambda: observation, now_s))
         return observation
 
+    def synchronise(self, group_size: int) -> Observation:
+        """Put all environments of each group of `group_size` neighbours into the state (and world) of one of them, drawn at random.
+
+        From there they differ by actions only, which makes their returns comparable. Episodes keep their length, not their past.
+        """
+        state, facts = self.core.simulator.state, self.core.simulator.facts
+        for first in range(0, self.num_envs, group_size):
+            source = first + int(self._rng.integers(group_size))
+            for b in range(first, first + group_size):
+                if b == source:
+                    continue
+                for table in (*state, facts.requests, facts.events, facts.ranks, facts.ranked, facts.node_event):
+                    table[b] = table[source]
+                state.clock["world"][b] = b
+                self._objective[b], self.world_seeds[b] = self._objective[source], self.world_seeds[source]
+                self.core.candidates[b], self.core.windows[b] = self.core.candidates[source], self.core.windows[source]
+        flat, self._mask = self.core.look()
+        return self._observation(flat)
+
     def step_async(self, actions: NDArray[np.int64]) -> None:
         """Keep the actions [B] for `step_wait`."""
         self._actions = np.asarray(actions, np.int64).reshape(self.num_envs)

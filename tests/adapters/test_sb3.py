@@ -165,6 +165,28 @@ def test_a_rule_that_scores_shows_its_whole_order(smoke: Compiled) -> None:
             assert not obs["rule_rank"][b][~masks[b]].any()
 
 
+def test_synchronised_replicas_meet_the_same_world_and_stay_apart_afterwards(smoke: Compiled) -> None:
+    env = HetVecEnv(smoke, 4)
+    env.reset()
+    for _ in steps(env, 60):
+        pass
+    obs = env.synchronise(2)
+    for table in obs.values():
+        np.testing.assert_array_equal(table[0], table[1])
+        np.testing.assert_array_equal(table[2], table[3])
+    for _ in range(400):  # equal actions give equal episodes until they end; the worlds that follow are drawn apart
+        masks = get_action_masks(env)
+        np.testing.assert_array_equal(masks[0], masks[1])
+        _, rewards, dones, _ = env.step(masks.shape[1] - 1 - masks[:, ::-1].argmax(1))
+        assert rewards[0] == rewards[1] and rewards[2] == rewards[3] and dones[0] == dones[1]
+        if dones[0] or dones[2]:
+            break
+    env.core.simulator.check_invariants()
+    for _ in steps(env, 200):
+        pass
+    env.core.simulator.check_invariants()
+
+
 def test_attributes_and_methods_as_sb3_asks_for_them(smoke: Compiled) -> None:
     env = HetVecEnv(smoke, 3)
     env.reset()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.rl.advantages import advantages_by_time
+from agents.rl.advantages import advantages_by_time, without_group_mean
 
 
 def column(*values: float) -> np.ndarray:
@@ -43,3 +43,18 @@ def test_p14_decisions_that_take_no_time_change_no_return() -> None:
         column(1, 0, 0, 2), column(10, 20, 20, 20, 30), column(0, 0, 0, 0), column(1, 0, 0, 2), 2.0, 4.0
     )
     np.testing.assert_allclose(between[[0, 3]], once, rtol=1e-6)
+
+
+def test_the_other_replicas_mean_is_taken_out_until_an_episode_ends() -> None:
+    # two groups of two; one bin of 100 s; the second replica's episode ends after its first step
+    advantages = np.array([[1, 4, 7, 7], [3, 8, 7, 7]], np.float32)
+    elapsed_s, ends = np.full((2, 4), 10.0), np.zeros((2, 4), np.float32)
+    ends[0, 1] = 1
+    found = without_group_mean(advantages, elapsed_s, ends, 2, 100.0)
+    np.testing.assert_allclose(found, [[1 - 4, 4 - 2, 0, 0], [3 - 4, 8, 0, 0]])
+
+
+def test_stretches_are_compared_apart() -> None:
+    advantages = np.array([[1, 4], [3, 8]], np.float32)
+    found = without_group_mean(advantages, np.full((2, 2), 100.0), np.zeros((2, 2), np.float32), 2, 100.0)
+    np.testing.assert_allclose(found, [[1 - 4, 4 - 1], [3 - 8, 8 - 3]])

@@ -16,7 +16,7 @@ from agents.rl.validation import Curve, Task
 from hetenv import scenario as scenarios
 from hetenv.scenario import Compiled
 
-SETTINGS = Settings(n_envs=4, n_steps=16, batch_size=32, n_epochs=1, critic_updates=1, validate_every=2)
+SETTINGS = Settings(n_envs=4, group_size=2, n_steps=16, batch_size=32, n_epochs=1, critic_updates=1, validate_every=2)
 
 
 @pytest.fixture(scope="module")
