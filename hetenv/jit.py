@@ -137,6 +137,16 @@ def kernel(function: F) -> F:
     return dispatcher  # type: ignore[no-any-return]
 
 
+def inlined(function: F) -> F:
+    """Like `kernel`, for thin functions high in the call tree: compiled into each caller.
+
+    Every level of separately compiled callers optimises all the code below it once more, which is most of a cold compile.
+    """
+    if not compiled():
+        return function
+    return numba.njit(function, inline="always", nogil=True, error_model="numpy", _nrt=False)  # type: ignore[no-any-return]
+
+
 def entry(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
     """The compiled code of a kernel for the types of these arguments, without numba's per-call look at types.
 

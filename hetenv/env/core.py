@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hetenv.env.candidates import CANDIDATE, build, n_rows, shape_of
 from hetenv.env.observation import layout, observe
 from hetenv.env.reward import weights_of
-from hetenv.jit import entry, kernel
+from hetenv.jit import entry, inlined, kernel
 from hetenv.jit_reference import by_reference
 from hetenv.objective import Account
 from hetenv.scenario import Compiled, World
@@ -28,7 +28,7 @@ OPEN: Final = -3
 """Action that begins the episode of the world that was loaded."""
 
 
-@kernel
+@inlined
 def offer(state: State, facts: Facts, b: int, shape: Rows, table: Rows, window: NDArray[np.int32]) -> None:
     """Let time move until something other than `wait` is legal, or the episode is over; leaves the candidate rows built."""
     while build(state, facts, b, shape, table, window) == 0:
@@ -37,7 +37,7 @@ def offer(state: State, facts: Facts, b: int, shape: Rows, table: Rows, window: 
         advance(state, facts, b)
 
 
-@kernel
+@inlined
 def choose(state: State, facts: Facts, b: int, action: int, shape: Rows, table: Rows, window: NDArray[np.int32]) -> None:
     """Carry out the candidate row `action`, then offer the next decision."""
     clear_delta(state, b)
@@ -53,7 +53,7 @@ def choose(state: State, facts: Facts, b: int, action: int, shape: Rows, table: 
     offer(state, facts, b, shape, table, window)
 
 
-@kernel
+@inlined
 def report(
     state: State,
     facts: Facts,

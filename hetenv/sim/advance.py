@@ -1,7 +1,7 @@
 """The time loop: account up to the next instant, let happen what happens there, stop where a decision is due."""
 
 from hetenv.events.stream import Effect
-from hetenv.jit import kernel
+from hetenv.jit import inlined, kernel
 from hetenv.objective import Account
 from hetenv.sim.effects import apply_effect, come_up, end_job, submit
 from hetenv.sim.nodes import reschedule_node, settle_busy
@@ -9,7 +9,7 @@ from hetenv.sim.running import begin_stepping, reschedule, settle, target_work
 from hetenv.sim.tables import DELTA, TOTAL, Facts, JobState, Rows, State, Status
 
 
-@kernel
+@inlined
 def advance(state: State, facts: Facts, b: int) -> None:
     """Let time move to the next decision instant or to the end of the episode."""
     clock, rules = state.clock[b], facts.rules[0]

@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from hetenv.jit import kernel
+from hetenv.jit import inlined, kernel
 from hetenv.jit_reference import by_reference
 from hetenv.sim.advance import advance, begin_instant, happen
 from hetenv.sim.commands import Command, apply_command, is_legal
@@ -10,7 +10,7 @@ from hetenv.sim.queue import next_queued
 from hetenv.sim.tables import DELTA, NONE, Facts, State, Status
 
 
-@kernel
+@inlined
 def open_episode(state: State, facts: Facts, b: int) -> None:
     """Bring a row that holds the initial tables to its first decision at time 0."""
     clock, rules = state.clock[b], facts.rules[0]
@@ -25,7 +25,7 @@ def open_episode(state: State, facts: Facts, b: int) -> None:
     close_if_over(state, b)
 
 
-@kernel
+@inlined
 def close_if_over(state: State, b: int) -> None:
     """Terminate an episode in which no job is left."""
     clock = state.clock[b]
@@ -40,7 +40,7 @@ def clear_delta(state: State, b: int) -> None:
         state.ledger[b, DELTA, account] = 0.0
 
 
-@kernel
+@inlined
 def give(state: State, facts: Facts, b: int, command: int, job_id: int, config_id: int) -> bool:
     """One command and what follows at once from it; time moves on `wait` or when the instant's commands are used up."""
     clock = state.clock[b]
@@ -56,7 +56,7 @@ def give(state: State, facts: Facts, b: int, command: int, job_id: int, config_i
     return legal
 
 
-@kernel
+@inlined
 def start_first_fit(state: State, facts: Facts, b: int) -> bool:
     """Start the first queued job, in order of submit, that has a legal configuration, in its first such; False if none."""
     clock = state.clock[b]
@@ -72,7 +72,7 @@ def start_first_fit(state: State, facts: Facts, b: int) -> bool:
     return False
 
 
-@kernel
+@inlined
 def warm_up(state: State, facts: Facts, b: int) -> None:
     """Run first-fit FIFO until the first decision instant at or after the scenario's `start.until_s`."""
     clock, until_s = state.clock[b], facts.rules[0]["warm_until_s"]
