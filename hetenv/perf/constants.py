@@ -97,7 +97,22 @@ SIGMA: Final[dict[str, dict[str, float]]] = {
 """Standard deviation of the log of each constant, by level. Wide ones at the stack keep its habits out of the
 globals."""
 
-CALIBRATION_SIGMA: Final[dict[str, float]] = {"gemm": 0.15, "peak": 0.1, "conv": 0.4, "elementwise": 0.6}
+CALIBRATION_SIGMA: Final[dict[str, float]] = {
+    "gemm": 0.15,
+    "peak": 0.1,
+    "conv": 0.4,
+    "elementwise": 0.4,
+    "attention": 0.5,
+    "dp": 0.7,
+    "tp": 0.7,
+    "launch": 0.7,
+    "p2p": 0.7,
+    "straggler": 0.7,
+    "permute": 0.6,
+    "expert_link": 0.6,
+    "expert_inter": 0.6,
+    "expert_fixed": 0.3,
+}
 """What replaces the stack's and hardware's sigmas when one source is calibrated: there they spread as unseen sources do."""
 
 FLAG_PARAMETERS: Final[dict[str, tuple[str, float, float]]] = {

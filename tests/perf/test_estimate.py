@@ -215,3 +215,14 @@ def test_power_cap_slows_and_saves() -> None:
     free = perf.estimate(LLAMA, A100, plan)
     capped = perf.estimate(LLAMA, replace(A100, power_cap_w=250.0), plan)
     assert capped.iter_s > free.iter_s and capped.power_compute_w < free.power_compute_w <= 400
+
+
+@settings(max_examples=60, deadline=None)
+@given(NAMES, MODELS, SIZES, PICKS)
+def test_ranks_moved_to_farther_nodes_never_speed_up(accelerator: str, model: str, n_gpus: int, pick: int) -> None:
+    """The same NIC share per GPU in nodes of half the size: more traffic leaves the node, none returns."""
+    training, devices, plan = draw_case(accelerator, model, n_gpus, pick)
+    training = replace(training, stack="default")
+    near = perf.estimate(training, replace(devices, gpus_per_node=8, inter_bytes_per_s=80e9), plan)
+    far = perf.estimate(training, replace(devices, gpus_per_node=4, inter_bytes_per_s=40e9), plan)
+    assert far.iter_s >= near.iter_s * (1 - 0.02)
