@@ -124,6 +124,7 @@ class EnvCore:
         self.windows = np.full((n_envs, config.queued + config.running), NONE, np.int32)
         self.reward = reward
         self._weights = weights_of(compiled.scenario.objective, None if callable(reward) else reward)
+        self._terms = [(Account(int(k)).name.lower(), int(k)) for k in np.flatnonzero(self._weights)]
         self._shape = shape_of(config)
         self._step: Any = None
 
@@ -181,7 +182,7 @@ class EnvCore:
     def terms(self, b: int) -> dict[str, float]:
         """The last step's ledger columns that carry weight in the objective, by name."""
         row = self.simulator.state.ledger[b, DELTA]
-        return {Account(int(k)).name.lower(): float(row[k]) for k in np.flatnonzero(self._weights)}
+        return {name: float(row[account]) for name, account in self._terms}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_step": None}
