@@ -117,7 +117,7 @@ CALIBRATION_SIGMA: Final[dict[str, float]] = {
 
 FLAG_PARAMETERS: Final[dict[str, tuple[str, float, float]]] = {
     "tp_overlap": ("tp", -0.45, 0.3),
-    "dp_overlap": ("dp", -0.6, 0.4),
+    "dp_overlap": ("dp", 0.0, 0.3),
     "compiled": ("elementwise", -0.3, 0.3),
     "sdpa": ("attention", 0.6, 0.2),
     "blocking": ("launch", 0.0, 0.5),

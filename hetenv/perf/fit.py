@@ -25,6 +25,8 @@ NOISE = 0.06
 """Scale of the log ratio below which a deviation counts as noise; repeats of one configuration differ by a median 5.6
 %."""
 SOURCE_SCALE = 3.0
+DP_HIDDEN = 0.5
+"""Share of one micro-batch's backward that hides the gradient exchange of stacks that overlap it, bucket by bucket."""
 PRIOR_SCALE = 1.0
 """Priors are normal near their mean and exponential beyond this many sigmas: one odd stack does not move its family."""
 _STEP = 1e-4
@@ -92,6 +94,7 @@ def start_row(about: Software) -> NDArray[np.void]:
     row["is_flash"] = about.is_flash
     row["skips_masked"] = about.skips_masked
     row["launch_blocks"] = about.launch_blocks
+    row["dp_hidden"] = DP_HIDDEN if "dp_overlap" in about.flags else 0.0
     if "op_recompute" not in about.flags:
         row["selective_recompute"] = 0.0
     return row
