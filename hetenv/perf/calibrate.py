@@ -2,7 +2,7 @@
 elsewhere.
 
 Constants are chosen, not fixed: the one that lowers the penalised cost most is added and all chosen are refitted,
-until the gain falls below 0.5. Measured with robust log ratios, as in `fit`.
+until the gain falls below 0.3. Measured with robust log ratios, as in `fit`.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from hetenv.perf.rows import STACK_ROW
 from hetenv.perf.runs import Run
 
 MAX_CONSTANTS = 8
-MIN_GAIN = 0.5
+MIN_GAIN = 0.3
 _LEVELS = ("stack", "precision", "accelerator", "conv")
 
 

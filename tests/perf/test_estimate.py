@@ -226,3 +226,17 @@ def test_ranks_moved_to_farther_nodes_never_speed_up(accelerator: str, model: st
     near = perf.estimate(training, replace(devices, gpus_per_node=8, inter_bytes_per_s=80e9), plan)
     far = perf.estimate(training, replace(devices, gpus_per_node=4, inter_bytes_per_s=40e9), plan)
     assert far.iter_s >= near.iter_s * (1 - 0.02)
+
+
+def test_sites_are_joined_by_the_wan_link_and_pipelines_cross_it_with_less() -> None:
+    two_sites = Devices("H100", 64, inter_link="IB-NDR-8x", wan_link="wan-100G", n_sites=2)
+    training = Training("gpt3-13b", 128)
+    data = perf.estimate(training, two_sites, Plan(dp=8, tp=8, zero=1, seq_parallel=True))
+    pipe = perf.estimate(training, two_sites, Plan(dp=4, tp=8, pp=2, zero=1, seq_parallel=True))
+    near = perf.estimate(training, replace(two_sites, n_sites=1, wan_link=None), Plan(dp=8, tp=8, zero=1, seq_parallel=True))
+    assert near.comm_s[2] == 0 and data.comm_s[2] > 0 and pipe.comm_s[2] > 0
+    assert data.iter_s > near.iter_s and data.comm_s[2] > pipe.comm_s[2]
+    slow = perf.estimate(training, replace(two_sites, wan_link="wan-10G"), Plan(dp=8, tp=8, zero=1, seq_parallel=True))
+    assert data.step_s(1.0, (1.0, 1.0, 0.1)) == pytest.approx(slow.iter_s, rel=0.03)
+    with pytest.raises(ScenarioError, match="needs a wan_link"):
+        Devices("H100", 64, n_sites=2)
