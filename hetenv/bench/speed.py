@@ -29,7 +29,7 @@ SCENARIO: Final = "mixed_gpus"
 ENV_ID: Final = "hetenv/HetCluster-v0"
 WARM_UP_DECISIONS: Final = 10_000
 BATCHES: Final = (64, 256)
-INITIAL_JOBS: Final = 300
+INITIAL_JOBS: Final = 200
 FRESH_RUNS: Final = 3
 LINE_BYTES: Final = 64
 """Of a processor's cache."""
@@ -116,7 +116,11 @@ def _single(scenario: Scenario) -> _Replay:
 
 
 def _vector(scenario: Scenario, n_envs: int) -> _Replay:
-    envs = gym.make_vec(ENV_ID, num_envs=n_envs, vectorization_mode="vector_entry_point", scenario=scenario)
+    how: dict[str, Any] = {
+        "vectorization_mode": "vector_entry_point",
+        "autoreset_mode": "SAME_STEP",
+    }  # every step is a decision
+    envs = gym.make_vec(ENV_ID, num_envs=n_envs, scenario=scenario, **how)
 
     def reset() -> Mask:
         mask: Mask = envs.reset(seed=0)[1]["action_mask"]
