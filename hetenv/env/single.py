@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from math import exp
 from pathlib import Path
-from typing import Any, ClassVar, Self, SupportsFloat
+from typing import Any, Self, SupportsFloat
 
 import gymnasium
 import numpy as np
@@ -58,7 +58,7 @@ class HetEnv(gymnasium.Env[Observation, Any]):
     The id's number is the scenario's version; any change of dynamics raises it.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "human"], "render_fps": 1}
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self,
