@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from hetenv.bench.bench import Benchmark, bench
@@ -197,7 +196,7 @@ def verdicts(found: Benchmark, metric: str, trained: str) -> list[str]:
     for row in rows:
         if row.diff is None or row.diff_lo is None or row.diff_hi is None or not row.mean:
             continue
-        gain, low, high = (-100 * part / row.mean for part in (row.diff, row.diff_hi, row.diff_lo))
+        gain, low, high = (0.0 - 100 * part / row.mean for part in (row.diff, row.diff_hi, row.diff_lo))
         word = {"worse": "better than", "better": "worse than"}.get(row.verdict, "not distinguishable from")
         lines.append(f"{trained} is {word} {row.policy}: {metric} {gain:+.2f} % [{low:+.2f}, {high:+.2f}]")
     return lines
@@ -234,8 +233,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     (task.folder / "summary.json").write_text(
         json.dumps({**facts, "verdicts": lines}, indent=2) + "\n", encoding="utf-8"
     )
-    Console(width=max(100, Console().width)).print(Markdown(found.table))
-    print(*lines, sep="\n")
+    print(found.table, *lines, sep="\n")
     print(f"run folder: {task.folder}")
     return 0
 

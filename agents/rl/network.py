@@ -26,7 +26,7 @@ class NetworkConfig:
     global_size: int = 64
     score_size: int = 32
     rule_bonus: float = 0.0
-    """Start of the trained weight h of the rule's order (1 at its pick, 1/2 at the second ...); 0: the network begins without a rule."""
+    """Start of the trained weight h of `rule_rank` (1 at the rule's pick); 0: the network begins without a rule."""
     value_centre: float = 0.0
     """The critic's first answer everywhere, in scaled reward."""
 

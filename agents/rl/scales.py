@@ -6,14 +6,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hetenv.adapters.rule_rank import ScoringRule
+from hetenv.adapters.rule_rank import ScoringRule, rank_shape
 from hetenv.policy import Policy
 from hetenv.scenario import Compiled
 
 from .play import play
 
 N_WORLDS: Final = 16
-MAX_BONUS: Final = 30.0
+MAX_BONUS: Final = 80.0
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ def bonus_for_entropy(n_legal: NDArray[np.int64], entropy: float, ranked: bool =
 
 
 def mean_entropy(n_legal: NDArray[np.int64], bonus: float, ranked: bool = True) -> float:
-    """Mean over decisions of the entropy (nats) of softmax over n rows of score h x (1, 1/2, 1/3 ...), or h x (1, 0, 0 ...)."""
+    """Mean over decisions of the entropy (nats) of softmax over n rows of score h x `rank_shape`, or h x (1, 0, 0 ...)."""
     sizes, counts = np.unique(n_legal, return_counts=True)
-    shape = 1.0 / np.arange(1, sizes.max() + 1) if ranked else np.eye(1, sizes.max())[0]
+    shape = rank_shape(sizes.max()).astype(np.float64) if ranked else np.eye(1, sizes.max())[0]
     logits = bonus * shape
     powers = np.exp(logits - bonus)
     total, mean = np.cumsum(powers)[sizes - 1], np.cumsum(powers * logits)[sizes - 1]

@@ -34,7 +34,7 @@ class HetVecEnv(VecEnv):
     """B episodes of one scenario in one compiled call a step.
 
     Observation: the tables of `hetenv.env.observation` by name, and with a `rule` also `rule_rank` [A]: 1 at the row that the rule picks,
-    1/2 at its second choice and so on, where the rule says so (`rule_rank`); all 0 in a terminal observation.
+    less at its second choice and so on (`hetenv.adapters.rule_rank`); all 0 in a terminal observation.
     `infos[b]` holds `elapsed_s` and `discount` of the step, at the end of an episode also `terminal_observation`,
     `TimeLimit.truncated`, `world_seed` and `objective`, the unscaled sum of the episode.
 

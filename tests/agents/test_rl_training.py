@@ -37,7 +37,7 @@ def test_the_rule_bonus_gives_the_wanted_entropy() -> None:
     for ranked in (True, False):
         assert mean_entropy(n_legal, bonus_for_entropy(n_legal, 0.3, ranked), ranked) == pytest.approx(0.3, abs=1e-6)
         assert mean_entropy(np.array([8]), 0.0, ranked) == pytest.approx(np.log(8))
-    expected = torch.distributions.Categorical(logits=torch.tensor([3.0, 1.5, 1.0])).entropy()
+    expected = torch.distributions.Categorical(logits=3.0 * torch.tensor([1.0, 7 / 8, 6 / 8])).entropy()
     assert mean_entropy(np.array([3]), 3.0) == pytest.approx(float(expected), abs=1e-6)
 
 
