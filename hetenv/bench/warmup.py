@@ -1,27 +1,25 @@
-"""Compiles every kernel that an environment, a vector environment, a benchmark or a plan search calls."""
+"""Compiles every kernel that an environment, a benchmark of the registered policies or a plan search calls."""
 
 import time
+from typing import Final
 
-import numpy as np
+import gymnasium as gym
 
-from hetenv.bench.compiled import compiled_scenario
-from hetenv.env.core import EnvCore
+from hetenv.bench.run import run
 from hetenv.perf import Devices, Training, search
-from hetenv.sim.simulator import Simulator
-from hetenv.sim.tables import Status
+from hetenv.policy import policy_names
+
+SCENARIO: Final = "smoke"
 
 
-def warm_up(scenario: str = "smoke") -> float:
-    """Run a little of everything; returns the seconds it took, some tens in an empty cache."""
+def warm_up() -> float:
+    """Run a little of everything; returns the seconds it took, a minute or more in an empty cache."""
     began_s = time.perf_counter()
-    compiled = compiled_scenario(scenario)
     search(Training("gpt2-small", 8), Devices("A100-SXM-80", 2))
-    world = compiled.sample(0)
-    core = EnvCore(compiled)
-    core.reset(world)
-    core.step(np.zeros(1, np.int64))
-    simulator = Simulator(compiled)
-    simulator.reset(world)
-    while simulator.status() == Status.OPEN:
-        simulator.wait()
+    gym.make("hetenv/HetCluster-v0", scenario=SCENARIO).reset(seed=0)
+    gym.make_vec("hetenv/HetCluster-v0", num_envs=2, vectorization_mode="vector_entry_point", scenario=SCENARIO).reset(
+        seed=0
+    )
+    for name in policy_names():
+        run(SCENARIO, name, 0)
     return time.perf_counter() - began_s
