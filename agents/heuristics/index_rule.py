@@ -169,10 +169,10 @@ def score_rows(
             continue
         command, score = row["command"], REFUSED
         if command == Command.START:
-            can_start = True
             if row["slot"] != slot:
                 slot, of_job = row["slot"], job_factor(row, parameters)
             if may_start(row, n_running, parameters):
+                can_start = True
                 cost = _cost(row, row["left_s"] / HOUR_S, row["n_gpus"], factors[row["config"]], n_queued, parameters)
                 score = 2.0 * TIER + _squashed(of_job / cost)
         elif command == Command.PREEMPT:
