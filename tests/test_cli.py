@@ -1,8 +1,11 @@
 """The command line: what programs read, what people see, and bad input (status 2, one line on stderr, no traceback)."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -142,6 +145,26 @@ def test_a_bad_scenario_file_names_the_field(capsys: Captured, tmp_path: Path, o
 def test_an_unwritable_folder_is_refused(capsys: Captured, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert "file" in refused(capsys, "bench", "smoke", "-p", "fifo", "--seeds", "1", "--out", str(tmp_path / "file" / "out"))
+
+
+@pytest.mark.compiled
+def test_an_interrupted_bench_stops_soon_and_goes_on_later(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hetenv.cli", "bench", "smoke", "-p", "first_fit", "-p", "srtf", "--processes", "2", "--out"]
+    command += [str(tmp_path), "--json", "--seeds"]
+    running = subprocess.Popen(
+        [*command, "100"], cwd=ROOT, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    episodes = tmp_path / "episodes.csv"
+    while not episodes.exists() or len(episodes.read_text().splitlines()) < 5:
+        assert running.poll() is None, "over before it could be interrupted"
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGINT)  # as Ctrl-C does, to the workers too
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130 and out == "" and "Traceback" not in err and "interrupted" in err
+    kept = episodes.read_text()
+    done = subprocess.run([*command, "3"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert {row["n"] for row in json.loads(done.stdout) if row["metric"] == "objective"} == {3}
+    assert episodes.read_text().startswith(kept)
 
 
 def test_the_installed_command_refuses_without_a_traceback() -> None:

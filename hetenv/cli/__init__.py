@@ -22,7 +22,8 @@ def main() -> None:
 def status_of(arguments: list[str]) -> int:
     """Run one command line; returns the exit status."""
     try:
-        return app(arguments, prog_name="hetenv", standalone_mode=False) or 0
+        status = app(arguments, prog_name="hetenv", standalone_mode=False) or 0
+        return _interrupted() if status == INTERRUPTED else status
     except HetenvError as error:
         return _refuse(str(error))
     except BrokenPipeError:  # the reader has seen enough
@@ -33,8 +34,7 @@ def status_of(arguments: list[str]) -> int:
             raise
         return _refuse(f"{error.filename}: {error.strerror}")
     except (KeyboardInterrupt, typer.Abort):
-        print("hetenv: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return _interrupted()
     except _CommandLineError as error:
         message = getattr(error, "format_message", error.__str__)()
         return _refuse(f"{message} (see hetenv --help)")
@@ -43,3 +43,8 @@ def status_of(arguments: list[str]) -> int:
 def _refuse(message: str) -> int:
     print("hetenv: " + " ".join(message.split()), file=sys.stderr)
     return 2
+
+
+def _interrupted() -> int:
+    print("hetenv: interrupted; what was finished is kept where --out was given", file=sys.stderr)
+    return INTERRUPTED
