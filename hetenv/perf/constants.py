@@ -131,6 +131,11 @@ CONVOLUTION_MEANS: Final[dict[str, float]] = {"fp32": 0.5, "tf32": -0.75, "16bit
 """Prior mean of the log convolution rate by precision class, relative to the share of the 16-bit peak (set on ResNet-50 rows)."""
 
 
+POWER_LIMITED: Final = ("B200-SXM-180", "B300-SXM-288", "GB200-186", "GB300-288", "H100-SXM-96-500W")
+POWER_LIMITED_SIGMA: Final = 0.15
+"""Accelerators whose clocks under load follow their power limit more than their datasheet: a wider prior on their rate."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One fitted number: the log of `constant` for all runs that carry `label`."""
@@ -151,5 +156,9 @@ def parameters_for(labels: set[str]) -> list[Parameter]:
             found.append(Parameter(label, constant, mean, sigma))
             continue
         mean = CONVOLUTION_MEANS.get(name.rpartition("/")[2], 0.0) if level == "conv" else 0.0
-        found += [Parameter(label, constant, mean, sigma) for constant, sigma in SIGMA[level].items()]
+        wide = level == "accelerator" and name in POWER_LIMITED
+        found += [
+            Parameter(label, constant, mean, POWER_LIMITED_SIGMA if wide else sigma)
+            for constant, sigma in SIGMA[level].items()
+        ]
     return found

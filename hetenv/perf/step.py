@@ -48,7 +48,7 @@ def layer_s(setting: Any, plan: Any, tokens: float) -> tuple[float, float]:
     elif plan["recompute"] == Recompute.SELECTIVE:
         again = setting["selective_recompute"] * gemm
         if setting["drops_scores"] > 0.0:
-            again += 0.5 * other
+            again += 0.5 * tokens * setting["elementwise_token_s"] * share
         if setting["drops_scores"] == 0.0:
             again += attention
     busy = forward + backward + again

@@ -233,7 +233,9 @@ def test_sites_are_joined_by_the_wan_link_and_pipelines_cross_it_with_less() -> 
     training = Training("gpt3-13b", 128)
     data = perf.estimate(training, two_sites, Plan(dp=8, tp=8, zero=1, seq_parallel=True))
     pipe = perf.estimate(training, two_sites, Plan(dp=4, tp=8, pp=2, zero=1, seq_parallel=True))
-    near = perf.estimate(training, replace(two_sites, n_sites=1, wan_link=None), Plan(dp=8, tp=8, zero=1, seq_parallel=True))
+    near = perf.estimate(
+        training, replace(two_sites, n_sites=1, wan_link=None), Plan(dp=8, tp=8, zero=1, seq_parallel=True)
+    )
     assert near.comm_s[2] == 0 and data.comm_s[2] > 0 and pipe.comm_s[2] > 0
     assert data.iter_s > near.iter_s and data.comm_s[2] > pipe.comm_s[2]
     slow = perf.estimate(training, replace(two_sites, wan_link="wan-10G"), Plan(dp=8, tp=8, zero=1, seq_parallel=True))

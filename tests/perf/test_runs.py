@@ -132,7 +132,7 @@ def test_every_source_of_the_public_table_has_left_one_out_constants() -> None:
 def test_shipped_dense_predictions_without_their_source_are_within_the_stated_errors() -> None:
     runs = [run for run in fitted_runs(RUNS) if run.kind == "dense"]
     error = np.abs(as_shipped(runs) / np.array([run.measured_s for run in runs]) - 1.0)
-    assert error.mean() <= 0.115 and np.median(error) <= 0.09
+    assert error.mean() <= 0.11 and np.median(error) <= 0.085
 
 
 @needs_runs
