@@ -36,7 +36,7 @@ except ImportError as missing:
     ) from None
 
 ALGORITHMS: Final = {"maskable_ppo": sb3_trainer.train}
-DEFAULT_STEPS: Final = 200_000
+DEFAULT_STEPS: Final = 100_000
 UNTRAINED: Final = "untrained"
 
 

@@ -28,7 +28,7 @@ CHECKPOINT: Final = "checkpoint"
 
 @dataclass(frozen=True)
 class Settings:
-    """Knobs of MaskablePPO; defaults after the experiments noted in docs."""
+    """Knobs of MaskablePPO; docs/agents.md tells what was tried."""
 
     n_envs: int = 64
     """Episodes in step."""
@@ -47,11 +47,11 @@ class Settings:
     """Time constant of the discount."""
     decay_s: float = 3600.0
     """Time constant of the advantages' traces."""
-    start_entropy: float = 0.3
+    start_entropy: float = 0.5
     """Mean entropy (nats) at which the policy starts around its rule."""
-    critic_updates: int = 5
+    critic_updates: int = 2
     """Updates at the start that move only the critic."""
-    validate_every: int = 8
+    validate_every: int = 4
     """Updates between validations (and checkpoints)."""
 
 
