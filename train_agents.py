@@ -229,6 +229,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except HetenvError as error:
         print(f"train_agents.py: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(
+            "train_agents.py: interrupted; the same command with --resume goes on from the last checkpoint",
+            file=sys.stderr,
+        )
+        return 130
     lines = verdicts(found, task.compiled.scenario.primary_metric, make_policy(f"rl:{task.folder}").name)
     (task.folder / "summary.json").write_text(
         json.dumps({**facts, "verdicts": lines}, indent=2) + "\n", encoding="utf-8"
