@@ -84,24 +84,24 @@ def group_share(setting: Any, size: float, stride: float) -> tuple[float, float]
 
 
 @kernel
-def tensor_s(setting: Any, tp: int, tokens: float, n_reductions: float) -> tuple[float, float]:
-    """(INTRA, INTER) exposed seconds of one layer's `n_reductions` all-reduces of tokens x hidden over `tp` members.
+def tensor_s(setting: Any, tp: int, tokens: float, n_reductions: float) -> tuple[float, float, float]:
+    """(INTRA, INTER, latency) exposed seconds of one layer's `n_reductions` all-reduces of tokens x hidden over `tp` members.
 
     Over nodes: reduced inside each node first, then between nodes over all NICs of the node, at three times the
     latency.
     """
     if tp <= 1:
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     times = n_reductions * setting["tp_exposed"]
     n_bytes = setting["tensor_token_bytes"] * tokens
     latency = setting["tp_latency_s"] * rounds(tp)
     local = float(min(tp, int(setting["gpus_per_node"])))
     intra = wire_s(2.0 * (local - 1.0) / local * n_bytes, setting["intra_s_per_byte"])
     if local >= tp:
-        return times * (intra + latency), 0.0
+        return times * intra, 0.0, times * latency
     nodes = tp / local
     inter = wire_s(2.0 * (nodes - 1.0) / nodes * n_bytes, setting["node_s_per_byte"])
-    return times * intra, times * (inter + 3.0 * latency)
+    return times * intra, times * inter, times * 3.0 * latency
 
 
 @kernel

@@ -96,8 +96,11 @@ def price_stages(a: Any, b: Any, plan: Any, pp_a: int, pp_b: int, out_a: Any, ou
         return 0
     n_micro = int(a["global_batch"]) // (plan["dp"] * plan["micro_batch"])
     tokens = plan["micro_batch"] * a["seq_len"]
+    n_reductions = 6.0 if plan["recompute"] == Recompute.FULL else 4.0
     layer_a, _ = layer_s(a, plan, tokens)
     layer_b, back_b = layer_s(b, plan, tokens)
+    layer_a += tensor_s(a, plan["tp"], tokens, n_reductions)[2]
+    layer_b += tensor_s(b, plan["tp"], tokens, n_reductions)[2]
     head_b = tokens * b["head_token_s"] / plan["tp"]
     n_a = best_split(a, b, plan, pp_a, pp_b, layer_a, layer_b, head_b, n_micro)
     n_b = int(a["layers"]) - n_a
@@ -152,8 +155,8 @@ def _times(
     stage."""
     n_b = int(a["layers"]) - n_a
     n_reductions = 6.0 if plan["recompute"] == Recompute.FULL else 4.0
-    near_a, far_a = tensor_s(a, plan["tp"], tokens, n_reductions)
-    near_b, far_b = tensor_s(b, plan["tp"], tokens, n_reductions)
+    near_a, far_a, _ = tensor_s(a, plan["tp"], tokens, n_reductions)
+    near_b, far_b, _ = tensor_s(b, plan["tp"], tokens, n_reductions)
     many_a = n_a + (n_micro - 1) * -(-n_a // pp_a) * (1 if a_slower else 0)
     many_b = n_b + (n_micro - 1) * -(-n_b // pp_b) * (0 if a_slower else 1)
     out["comm_s"][LinkLevel.INTRA] = near_a * many_a + near_b * many_b

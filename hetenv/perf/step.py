@@ -63,12 +63,11 @@ def layer_s(setting: Any, plan: Any, tokens: float) -> tuple[float, float]:
 
 
 @kernel
-def _blocking_comm(setting: Any, plan: Any, tokens: float, out: Any) -> None:
-    """Per layer and micro-batch: tensor-parallel all-reduces and expert all-to-alls, into out["comm_s"] (not yet times
-    layers)."""
+def _blocking_comm(setting: Any, plan: Any, tokens: float, out: Any) -> float:
+    """Put all-reduces, all-to-alls and context rings of one layer and micro-batch into out["comm_s"]; returns latencies, s."""
     full = plan["recompute"] == Recompute.FULL
     tp = plan["tp"]
-    intra, inter = tensor_s(setting, tp, tokens, 6.0 if full else 4.0)
+    intra, inter, latency = tensor_s(setting, tp, tokens, 6.0 if full else 4.0)
     if plan["ep"] > 1:
         sent = 2.0 * setting["topk"] * setting["tensor_token_bytes"] * tokens / tp
         near, far = exchange_s(setting, plan["ep"], sent)
@@ -92,6 +91,7 @@ def _blocking_comm(setting: Any, plan: Any, tokens: float, out: Any) -> None:
     out["comm_s"][LinkLevel.INTRA] = intra
     out["comm_s"][LinkLevel.INTER] = inter
     out["comm_s"][LinkLevel.WAN] = 0.0
+    return latency
 
 
 @kernel
@@ -199,7 +199,7 @@ def _clear(out: Any, reason: int) -> None:
 
 
 @kernel
-def _busy_s(setting: Any, plan: Any, tokens: float, n_micro: int, out: Any) -> tuple[float, float]:
+def _busy_s(setting: Any, plan: Any, tokens: float, n_micro: int, latency: float, out: Any) -> tuple[float, float]:
     """(compute of all micro-batches with bubbles, backward of one on the slowest stage); scales comm_s to the whole
     step."""
     pp = plan["pp"]
@@ -220,7 +220,7 @@ def _busy_s(setting: Any, plan: Any, tokens: float, n_micro: int, out: Any) -> t
     slots = n_micro * (most if plain > ended else n_layers / pp) + n_layers * fill
     out["comm_s"][LinkLevel.INTRA] *= slots
     out["comm_s"][LinkLevel.INTER] *= slots
-    return n_micro * slowest + total * fill, most * backward + (head * 0.66 if pp == 1 else 0.0)
+    return n_micro * slowest + total * fill + slots * latency, most * backward + (head * 0.66 if pp == 1 else 0.0)
 
 
 @kernel
@@ -241,8 +241,8 @@ def price_row(setting: Any, plan: Any, out: Any) -> None:
         out["hideable_s"][level] = 0.0
     n_micro = int(setting["global_batch"]) // (plan["dp"] * plan["micro_batch"])
     tokens = plan["micro_batch"] * setting["seq_len"] / plan["cp"]
-    _blocking_comm(setting, plan, tokens, out)
-    busy, backward = _busy_s(setting, plan, tokens, n_micro, out)
+    latency = _blocking_comm(setting, plan, tokens, out)
+    busy, backward = _busy_s(setting, plan, tokens, n_micro, latency, out)
     busy *= setting["straggler_factor"]
     if plan["zero"] == 3 and plan["dp"] > 1:
         busy *= 1.0 + setting["sharded_slowdown"]
