@@ -209,6 +209,8 @@ def _queued_rows(
     used = 0
     for config_id in range(job_class["first_config"], job_class["last_config"]):
         size = facts.sizes[config_id]
+        if size["gpus_a"] > state.pools[b, size["pool_a"]]["free_gpus"]:
+            continue
         if not allows(request, size) or not fits(state, b, request, size, NONE):
             continue
         config = facts.configs[config_id]
@@ -270,9 +272,20 @@ def _running_rows(state: State, facts: Facts, b: int, run: int, slot: int, most:
 def _is_alternative(
     state: State, facts: Facts, b: int, request: Rows, present_id: int, config_id: int, run: int
 ) -> bool:
-    size = facts.sizes[config_id]
-    if config_id == present_id or not allows(request, size):
+    size, present = facts.sizes[config_id], facts.sizes[present_id]
+    if config_id == present_id or (request["elasticity"] != Elasticity.MALLEABLE and size["n_gpus"] != present["n_gpus"]):
         return False
-    if request["elasticity"] != Elasticity.MALLEABLE and size["n_gpus"] != facts.sizes[present_id]["n_gpus"]:
+    if size["gpus_a"] > _most_free(state, b, size["pool_a"], present):
         return False
-    return fits(state, b, request, size, run)
+    return allows(request, size) and fits(state, b, request, size, run)
+
+
+@kernel
+def _most_free(state: State, b: int, p: int, present: Rows) -> int:
+    """GPUs of a pool that are free or held by a job in its present configuration: no more than these can be placed."""
+    free = state.pools[b, p]["free_gpus"]
+    if present["pool_a"] == p:
+        free += present["gpus_a"]
+    if present["pool_b"] == p:
+        free += present["gpus_b"]
+    return free
