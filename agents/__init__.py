@@ -15,8 +15,10 @@ from .heuristics.least_energy import LeastEnergy
 from .heuristics.rows import FirstRow, RandomRow
 from .heuristics.shortest import ShortestJobFirst
 from .heuristics.srtf import ShortestRemainingTimeFirst
+from .heuristics.tune import tune
 from .rl import load_trained
 
+__all__ = ["POLICIES", "load_trained", "tune"]
 
 POLICIES: Final[dict[str, Callable[[str | None], AnyPolicy]]] = {
     "random": lambda scenario: RandomRow(),
