@@ -149,8 +149,10 @@ def test_an_unwritable_folder_is_refused(capsys: Captured, tmp_path: Path) -> No
 
 @pytest.mark.compiled
 def test_an_interrupted_bench_stops_soon_and_goes_on_later(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hetenv.cli", "bench", "smoke", "-p", "first_fit", "-p", "srtf", "--processes", "2", "--out"]
-    command += [str(tmp_path), "--json", "--seeds"]
+    # a shell's background jobs ignore SIGINT; the command must not
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from hetenv.cli import main; main()"
+    command = [sys.executable, "-c", code, "bench", "smoke", "-p", "first_fit", "-p", "srtf", "--processes", "2"]
+    command += ["--out", str(tmp_path), "--json", "--seeds"]
     running = subprocess.Popen(
         [*command, "100"], cwd=ROOT, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
