@@ -17,7 +17,8 @@ REPAY: Final = 3.0
 class BestThroughput(ScorePolicy):
     """Starts the row with the most work per GPU second, over the best of its class, times the pool's comparative advantage.
 
-    Efficiency counts in steps of LEVEL, so that a job takes as many GPUs as it can use at nearly full efficiency; ties go to the faster row,
+    Efficiency counts in steps of LEVEL, so that a job takes as many GPUs as it can use at nearly full efficiency; ties
+    go to the faster row,
     then to the first. When nothing can start, a running job moves to where it ends earlier, if that pays REPAY times. Never preempts;
     knows no order of jobs.
     """

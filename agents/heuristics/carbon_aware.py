@@ -19,7 +19,8 @@ class CarbonAware(ScorePolicy):
     """Threshold rule on the carbon intensity of each row (carbon over energy: surplus renewable power counts as clean).
 
     A job starts on the cleanest row, among those of less than CLEAN_KG_PER_KWH, of equal intensity on the faster one; a dirtier row is
-    taken only when the job's age exceeds SLACK_H over its weight, or its deadline's slack is below the job's own time. Heavier and older jobs go
+    taken only when the job's age exceeds SLACK_H over its weight, or its deadline's slack is below the job's own time.
+    Heavier and older jobs go
     first. Nothing that runs is changed.
     """
 

@@ -8,7 +8,8 @@ I = carbon_price x kg + energy_price x kWh + money_price x USD (in weighted job-
     start = w^weight_power (1 + a)^age_power h^-time_power x w h / cost
 
 A job starts on the row of the highest `start` among those with e and v above their floors (which fade with age and do not hold while
-nothing runs) and whose job has waited at least patience x I / w hours: clean rows at once, dirty ones after a wait in proportion to what they
+nothing runs) and whose job has waited at least patience x I / w hours: clean rows at once, dirty ones after a wait in
+proportion to what they
 cost, as in ski rental. Where no row can start a job, the running job of most hours left over weight is preempted, if these exceed
 preempt_ratio times the typical hours of a backlog bin that holds a waiting job of no more GPUs. Else a running job
 changes to the row with the highest cost now over cost then, if that exceeds change_gain. Else the rule waits.
@@ -128,9 +129,9 @@ def preempt_hours(row: Rows, context: Rows, bins: NDArray[np.float64], parameter
     hours = row["present_s"] / HOUR_S / row["weight"]
     ratio = parameters[Parameter.PREEMPT_RATIO]
     for index in range(bins.shape[0]):
-        if context["backlog"][index] > 0 and bins[index, 0] <= -row["gpus_change"]:
-            if hours > ratio * (bins[index, 1] + row["change_s"] / HOUR_S):
-                return hours
+        waits = context["backlog"][index] > 0 and bins[index, 0] <= -row["gpus_change"]
+        if waits and hours > ratio * (bins[index, 1] + row["change_s"] / HOUR_S):
+            return hours
     return 0.0
 
 

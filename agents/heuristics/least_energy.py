@@ -15,7 +15,8 @@ LEVEL: Final = 0.1
 class LeastEnergy(ScorePolicy):
     """Starts the visible job that came first, with the row that needs the least energy, PUE included, for its work left.
 
-    Energies within LEVEL of the job's least now count as equal, and the fastest of these rows is taken. Only rows that fit now are compared:
+    Energies within LEVEL of the job's least now count as equal, and the fastest of these rows is taken. Only rows that
+    fit now are compared:
     no job waits for a thriftier pool. Nothing that runs is changed.
     """
 

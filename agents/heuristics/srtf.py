@@ -24,7 +24,8 @@ class ShortestRemainingTimeFirst:
 
     For each of the MAX_TRIED shortest waiting jobs, running jobs whose believed time left over weight is more than RATIO times its
     own (restart overhead included) give way, longest first, if that makes room for a configuration the job accepts. Where the
-    queue is empty, malleable running jobs take free GPUs if that shortens them by GROWTH. A job is preempted or resized at most once per instant.
+    queue is empty, malleable running jobs take free GPUs if that shortens them by GROWTH. A job is preempted or
+    resized at most once per instant.
     """
 
     name = "srtf"

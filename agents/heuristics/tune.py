@@ -1,6 +1,7 @@
 """Tuning of the `index` rule: random search over whole episodes on common training worlds, selection on validation worlds.
 
-Each round draws settings, half of them afresh around the start, half near the best so far; all play a few worlds, the better third plays three times
+Each round draws settings, half of them afresh around the start, half near the best so far; all play a few worlds, the
+better third plays three times
 as many, and so on to all (successive halving: Jamieson and Talwalkar, AISTATS 2016). The FINALISTS play the validation worlds.
 """
 
@@ -153,7 +154,8 @@ def tune(
         n_train: training worlds, from the scenario's training seeds.
 
     Returns:
-        Plain data: `parameters` by name, objectives (means) of the found, the hand-chosen and the shipped setting on the validation worlds, the found one's on
+        Plain data: `parameters` by name, objectives (means) of the found, the hand-chosen and the shipped setting on
+        the validation worlds, the found one's on
         the training worlds, and how they were found.
     """
     began_s = time.perf_counter()
