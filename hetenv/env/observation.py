@@ -116,7 +116,8 @@ def layout(compiled: Compiled) -> Layout:
 @kernel
 def _squash(x: float, scale: float) -> float:
     """x / (|x| + scale): in (-1, 1), monotone, 0 at 0."""
-    return x / (abs(x) + scale)
+    wide = np.float64(x)  # plain numpy would divide a narrow column in its own precision
+    return wide / (abs(wide) + scale)
 
 
 @kernel
@@ -161,7 +162,7 @@ def _row(row: Rows, out: NDArray[np.float32]) -> None:
     out[14] = _squash(row["present_s"] - row["left_s"], 3600.0) if row["is_running"] == 1 else 0.0
     out[15] = _squash(row["age_s"], 3600.0)
     out[16] = _squash(row["attained_gpu_s"], 8.0 * 3600.0)
-    out[17] = row["change_s"] / max(1e-9, row["change_s"] + row["best_s"])
+    out[17] = row["change_s"] / np.float64(max(1e-9, row["change_s"] + row["best_s"]))
     out[18] = _squash(row["weight"], 1.0)
     out[19] = _squash(row["slack_s"], 3600.0)
     out[20] = _squash(row["energy_j"], 100.0 * 3.6e6)

@@ -1,17 +1,21 @@
-"""A compact text picture of one simulation."""
+"""Pictures of one simulation: a compact text, and bars of the pools as pixels."""
 
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hetenv.errors import ScenarioError, unknown
 from hetenv.sim.simulator import Simulator
 from hetenv.sim.tables import JobState, Rows
 
-RENDER_MODES: Final = ("ansi", "human")
+RENDER_MODES: Final = ("ansi", "human", "rgb_array")
 BAR: Final = 32
 MOST_JOBS: Final = 8
 """Lines per list of jobs."""
+BAND: Final = 16
+"""Pixels of a bar, and between two."""
+FREE, HELD, DOWN, BORDER = (205, 205, 205), (40, 90, 170), (190, 60, 50), (255, 255, 255)
 
 
 def checked_mode(mode: str | None, known: tuple[str, ...] = RENDER_MODES) -> str | None:
@@ -39,6 +43,19 @@ def picture(simulator: Simulator, b: int = 0) -> str:
         if found.size > MOST_JOBS:
             lines.append(f"{title:>7} and {found.size - MOST_JOBS} more")
     return "\n".join(lines)
+
+
+def pixels(simulator: Simulator, b: int = 0, width: int = 256) -> NDArray[np.uint8]:
+    """[2 BAND x pools, width, 3]: one bar per pool, in order: held GPUs blue, down red, free grey."""
+    pools = simulator.state.pools[b]
+    image = np.full((2 * BAND * pools.size, width, 3), BORDER, np.uint8)
+    for place, pool in enumerate(pools):
+        total = int(pool["n_nodes"] * pool["gpus_per_node"])
+        held = round(width * int(pool["held_gpus"]) / total)
+        up = round(width * int(pool["up_gpus"]) / total)
+        bar = image[2 * BAND * place + BAND // 2 :][:BAND]
+        bar[:, :held], bar[:, held:up], bar[:, up:] = HELD, FREE, DOWN
+    return image
 
 
 def _running(simulator: Simulator, b: int, job: int) -> str:

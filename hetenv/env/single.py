@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hetenv.env.core import EnvCore, RewardLike
 from hetenv.env.episodes import Episodes
 from hetenv.env.observation import CLUSTER_FIELDS, POOL_FIELDS, ROW_FIELDS, SITE_FIELDS
-from hetenv.env.render import RENDER_MODES, checked_mode, picture
+from hetenv.env.render import RENDER_MODES, checked_mode, picture, pixels
 from hetenv.env.spaces import Observation, ObservationKind, Observer
 from hetenv.errors import ScenarioError, unknown
 from hetenv.objective import Account
@@ -67,7 +67,7 @@ class HetEnv(gymnasium.Env[Observation, Any]):
     - `observation`: "dict" (default) or "flat".
     - `reward`: None for the scenario's objective, a mapping of term names to weights, or a function of the ledger row
       [{len(Account)}] (columns: `hetenv.objective.Account`).
-    - `render_mode`: "ansi" (`render()` returns a text) or "human" (it is printed at each step).
+    - `render_mode`: "ansi" (`render()` returns a text), "human" (it is printed at each step) or "rgb_array" (the pools as bars).
 
     ## Version History
     The number of a scenario's id is its version, raised by any change of dynamics; `hetenv/HetCluster-v0` takes any scenario.
@@ -155,10 +155,12 @@ class HetEnv(gymnasium.Env[Observation, Any]):
             "discount": exp(-self._discount_per_s * elapsed_s),
         }
 
-    def render(self) -> str | None:  # type: ignore[override]
-        """A text picture of pools and jobs: returned ("ansi") or printed ("human")."""
+    def render(self) -> str | NDArray[np.uint8] | None:  # type: ignore[override]
+        """A picture of pools and jobs: a text returned ("ansi") or printed ("human"), or the pools as pixels ("rgb_array")."""
         if self.render_mode is None:
             return None
+        if self.render_mode == "rgb_array":
+            return pixels(self.core.simulator)
         text = picture(self.core.simulator)
         if self.render_mode == "ansi":
             return text
