@@ -30,6 +30,7 @@ ENV_ID: Final = "hetenv/HetCluster-v0"
 WARM_UP_DECISIONS: Final = 10_000
 BATCHES: Final = (64, 256)
 INITIAL_JOBS: Final = 200
+ARRIVALS_FACTOR: Final = 2.0
 FRESH_RUNS: Final = 3
 LINE_BYTES: Final = 64
 """Of a processor's cache."""
@@ -61,11 +62,13 @@ def measure(n_decisions: int) -> dict[str, float]:
 
 
 def busy_scenario() -> Scenario:
-    """`mixed_gpus` with so many jobs from the start that the queue is never empty."""
+    """`mixed_gpus` with so many jobs, from the start and later, that the queue is never empty."""
     scenario = load(SCENARIO)
     workload = scenario.workload
     assert isinstance(workload, SyntheticWorkload)
-    busier = workload.model_copy(update={"initial_jobs": INITIAL_JOBS})
+    arrivals = workload.arrivals
+    faster = arrivals.model_copy(update={"rate_per_h": ARRIVALS_FACTOR * arrivals.rate_per_h})
+    busier = workload.model_copy(update={"initial_jobs": INITIAL_JOBS, "arrivals": faster})
     return scenario.model_copy(update={"workload": busier})
 
 
