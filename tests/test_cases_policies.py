@@ -1,4 +1,4 @@
-"""P15, P16, P19, P20, P21, P22, P24 on the shipped policies: exact schedules of tiny worlds."""
+"""P15, P16, P19 to P24 on the shipped policies: exact schedules of tiny worlds."""
 
 from typing import Any
 
@@ -179,3 +179,21 @@ def test_p22_utilisation_of_available_and_of_nominal(policy: str) -> None:
     jobs = [(0.0, 8, 1000.0), (0.0, 8, 1000.0)]
     found = metrics(play(scenario, world(scenario, jobs, [(Effect.NODE_DOWN, 1, 50.0, 50.0)]), policy).simulator)
     assert (found["held_gpu_s"], found["utilisation_available"], found["utilisation_nominal"]) == (1200.0, 1.0, 0.75)
+
+
+@pytest.mark.parametrize("policy", ["fifo", "first_fit", "easy_backfill", "sjf", "best_throughput", "index"])
+def test_p23_completion_times_with_unfinished_jobs(policy: str) -> None:
+    """Finished after 100, 200, 300; at 1000 one has run since 100 and one has waited since 600."""
+    scenario = compiled(gpus=4)
+    jobs = [(0.0, 1, 100.0), (0.0, 1, 200.0), (0.0, 1, 300.0), (100.0, 1, 5000.0), (600.0, 4, 10.0)]
+    found = metrics(play(scenario, world(scenario, jobs, preemptible=0), policy).simulator)
+    assert (found["n_finished"], found["finished_share"], found["jct_mean_s"]) == (3, 0.6, 200.0)
+    assert found["jct_lower_bound_mean_s"] == 380.0
+
+
+@pytest.mark.parametrize("policy", policy_names())
+def test_p23_nothing_finished_gives_none(policy: str) -> None:
+    scenario = compiled()
+    found = metrics(play(scenario, world(scenario, [(0.0, 1, 5000.0)]), policy).simulator)
+    assert found["jct_mean_s"] is None and found["jct_p99_s"] is None and found["n_finished"] == 0
+    assert found["jct_lower_bound_mean_s"] == 1000.0
