@@ -105,21 +105,34 @@ def tensor_s(setting: Any, tp: int, tokens: float, n_reductions: float) -> tuple
 
 
 @kernel
-def gradient_s(setting: Any, size: int, stride: int, n_bytes: float) -> tuple[float, float]:
-    """(INTRA, INTER) seconds of one all-reduce of each member's `n_bytes` over a group of `size` ranks `stride`
-    apart."""
+def ring_bytes(setting: Any, size: int, stride: int, n_bytes: float) -> tuple[float, float]:
+    """(INTRA, INTER) bytes that each member sends in one all-reduce of `n_bytes` over a group of `size` ranks `stride`
+    apart: inside its node first, then between nodes its part of them. Their sum does not depend on the nodes."""
     if size <= 1:
         return 0.0, 0.0
     local, nodes = group_share(setting, float(size), float(stride))
-    intra = 0.0
-    inter = 0.0
-    if local > 1.0:
-        intra = wire_s(2.0 * (local - 1.0) / local * n_bytes, setting["intra_s_per_byte"])
-        intra += 2.0 * rounds(local) * setting["intra_latency_s"]
-    if nodes > 1.0:
-        inter = wire_s(2.0 * (nodes - 1.0) / (nodes * local) * n_bytes, setting["nic_s_per_byte"])
-        inter += 2.0 * rounds(nodes) * setting["inter_latency_s"]
-    return intra, inter
+    return 2.0 * (local - 1.0) / local * n_bytes, 2.0 * (nodes - 1.0) / (nodes * local) * n_bytes
+
+
+@kernel
+def ring_latency_s(setting: Any, size: int, stride: int) -> tuple[float, float]:
+    """(INTRA, INTER) latencies of one such all-reduce, by trees."""
+    if size <= 1:
+        return 0.0, 0.0
+    local, nodes = group_share(setting, float(size), float(stride))
+    return 2.0 * rounds(local) * setting["intra_latency_s"], 2.0 * rounds(nodes) * setting["inter_latency_s"]
+
+
+@kernel
+def gradient_s(setting: Any, size: int, stride: int, n_bytes: float) -> tuple[float, float]:
+    """(INTRA, INTER) seconds of one all-reduce of each member's `n_bytes` over a group of `size` ranks `stride`
+    apart."""
+    near, far = ring_bytes(setting, size, stride, n_bytes)
+    near_latency, far_latency = ring_latency_s(setting, size, stride)
+    return (
+        wire_s(near, setting["intra_s_per_byte"]) + near_latency,
+        wire_s(far, setting["nic_s_per_byte"]) + far_latency,
+    )
 
 
 @kernel

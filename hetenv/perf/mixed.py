@@ -47,6 +47,7 @@ def _slowest_links(
         row["inter_bytes_per_s"] = min(per_gpu) * row["gpus_per_node"]
         row["extra_dp"] = other
         set_link_times(row[0])
+        row["nic_nominal_s_per_byte"] = row["nic_s_per_byte"]
     return rows
 
 

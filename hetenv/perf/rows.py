@@ -101,11 +101,12 @@ MODEL_ROW: Final = _floats(
 DEVICE_ROW: Final = _floats(
     "peak_flops peak16_flops element_bytes is_narrow efficiency efficiency16 convolution memory_bytes memory_bytes_per_s "
     "n_gpus gpus_per_node n_sites intra_bytes_per_s inter_bytes_per_s wan_bytes_per_s "
+    "intra_nominal_bytes_per_s inter_nominal_bytes_per_s "
     "intra_latency_s inter_latency_s wan_latency_s idle_w limit_w clock launch_factor"
 )
 """convolution: fitted factor on convolutions. efficiency: achievable share x fitted factors, of peak_flops. is_narrow:
-1 for 8 bits and fewer. inter: all NICs of a node. clock: speed of the arithmetic under a power cap, 1 without.
-limit_w: power cap or TDP."""
+1 for 8 bits and fewer. inter: all NICs of a node. nominal: what the links are sold for, whatever they give now. clock:
+speed of the arithmetic under a power cap, 1 without. limit_w: power cap or TDP."""
 
 STACK_ROW: Final = _floats(
     "gemm_efficiency operand_passes elementwise_passes attention_rate bmm_rate score_passes launch_s "
@@ -126,7 +127,7 @@ SETTING_ROW: Final = _floats(
     "full_recompute selective_recompute drops_scores straggler_factor sharded_hidden sharded_slowdown dp_hidden dp_exposed "
     "tp_exposed tp_latency_s p2p_exposed expert_link_rate expert_inter_rate expert_fixed_tokens "
     "intra_bytes_per_s inter_bytes_per_s wan_bytes_per_s intra_latency_s inter_latency_s wan_latency_s "
-    "intra_s_per_byte node_s_per_byte nic_s_per_byte "
+    "intra_s_per_byte node_s_per_byte nic_s_per_byte intra_nominal_s_per_byte nic_nominal_s_per_byte "
     "memory_bytes act_token_whole act_token_split act_token_scores act_selective act_token_full act_token_head "
     "useful_flops peak_flops idle_w limit_w gemm_w_share precision_ok"
 )

@@ -213,7 +213,8 @@ def _devices(cells: dict[str, str], flags: list[str]) -> Devices:
             flags.append("link between nodes assumed")
     stated = re.search(r"(\d+) ?GB/s/dir", cells["intra_link"])
     intra = int(stated[1]) * 1e9 if stated else None
-    return Devices(accelerator.name, n_gpus, per_node, "IB-HDR-4x", intra_bytes_per_s=intra, inter_bytes_per_s=inter)
+    link = replace(catalog.link("IB-HDR-4x"), name="stated", bytes_per_s=inter)
+    return Devices(accelerator.name, n_gpus, per_node, link, intra_bytes_per_s=intra)
 
 
 def _plan(cells: dict[str, str], n_gpus: int) -> tuple[Plan, tuple[str, ...]]:

@@ -144,6 +144,15 @@ def set_link_times(out: Any) -> None:
 
 
 @kernel
+def _set_nominal_link_times(device: Any, stack: Any, out: Any) -> None:
+    """Seconds per byte that the links are sold for: by these overlap is planned, whatever the links now give."""
+    intra = device["intra_nominal_bytes_per_s"] * stack["intra_rate"]
+    inter = device["inter_nominal_bytes_per_s"] * stack["inter_rate"]
+    out["intra_nominal_s_per_byte"] = 1.0 / intra if intra > 0.0 else math.inf
+    out["nic_nominal_s_per_byte"] = out["gpus_per_node"] / inter if inter > 0.0 else math.inf
+
+
+@kernel
 def _copy_facts(model: Any, device: Any, stack: Any, out: Any) -> None:
     """Facts that pass through unchanged, and links at their usable rate."""
     out["is_convolution"] = model["is_convolution"]
@@ -158,6 +167,7 @@ def _copy_facts(model: Any, device: Any, stack: Any, out: Any) -> None:
     out["intra_bytes_per_s"] = device["intra_bytes_per_s"] * stack["intra_rate"]
     out["inter_bytes_per_s"] = device["inter_bytes_per_s"] * stack["inter_rate"]
     set_link_times(out)
+    _set_nominal_link_times(device, stack, out)
     out["wan_bytes_per_s"] = device["wan_bytes_per_s"]
     out["intra_latency_s"] = device["intra_latency_s"]
     out["inter_latency_s"] = device["inter_latency_s"]

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from hetenv.jit import kernel
-from hetenv.perf.comm import exchange_s, gradient_s, tensor_s, transfer_s, wire_s
+from hetenv.perf.comm import exchange_s, ring_bytes, ring_latency_s, tensor_s, transfer_s, wire_s
 from hetenv.perf.legality import plan_reason
 from hetenv.perf.memory import peak_bytes, stage_params
 from hetenv.perf.pipeline import bubble_share, straggler_share
@@ -18,6 +18,14 @@ from hetenv.perf.setting import prepare
 
 CONVOLUTION_LAUNCHES = 12.0
 """CPU time of a step of a convolution network in launches of one transformer layer: about 10 ms for ResNet-50."""
+
+
+@kernel
+def _launched(busy: float, launch: float) -> float:
+    """(busy^4 + launch^4)^(1/4): kernels run while the next are launched, so the longer of the two counts."""
+    b2 = busy * busy
+    l2 = launch * launch
+    return math.sqrt(math.sqrt(b2 * b2 + l2 * l2))
 
 
 @kernel
@@ -54,12 +62,8 @@ def layer_s(setting: Any, plan: Any, tokens: float) -> tuple[float, float]:
     busy = forward + backward + again
     launch = passes * setting["launch_s"]
     if setting["launch_blocks"] > 0:
-        total = busy + 4.6 * launch
-    else:
-        b2 = busy * busy
-        l2 = launch * launch
-        total = math.sqrt(math.sqrt(b2 * b2 + l2 * l2))
-    return total, backward * total / busy
+        return busy + 4.6 * launch, backward + 9.2 * setting["launch_s"]
+    return _launched(busy, launch), _launched(backward, 2.0 * setting["launch_s"])
 
 
 @kernel
@@ -138,18 +142,22 @@ def _gradients(
 ) -> None:
     """Gradient exchange and parameter gathers, with the seconds of compute that they can hide behind.
 
-    Buckets keep all levels busy at once: the outermost hides behind its share of compute, inner ones behind what it
-    leaves.
+    One share of the compute hides all levels together. It is split between them as their traffic would take time on
+    nominal links, so that no byte hides better on a farther level and slower links change no share.
     """
-    tp = plan["tp"]
+    tp, ep = plan["tp"], plan["ep"]
     size = plan["dp"] * plan["cp"] + int(setting["extra_dp"])
     scale = setting["gradient_bytes"]
-    intra, inter = gradient_s(setting, size, tp, dense * scale)
+    near, far = ring_bytes(setting, size, tp, dense * scale)
+    near_latency, far_latency = ring_latency_s(setting, size, tp)
     if experts > 0:
-        n_copies = size * tp // plan["ep"]
-        near, far = gradient_s(setting, n_copies, plan["ep"], experts * scale)
-        intra += near
-        inter += far
+        n_copies = size * tp // ep
+        more, farther = ring_bytes(setting, n_copies, ep, experts * scale)
+        near += more
+        far += farther
+        more, farther = ring_latency_s(setting, n_copies, ep)
+        near_latency += more
+        far_latency += farther
     rings = setting["dp_exposed"]
     share = setting["dp_hidden"]
     cover = backward_s
@@ -159,24 +167,34 @@ def _gradients(
         cover = compute_s
     elif plan["zero"] == 2:
         rings *= 0.5 * (n_micro + 1.0)
-    outer = share * cover
-    inner = min(share, 1.0 - share) * cover
+    budget = share * cover
     if _between_sites(setting, plan, out) > 0.0:
-        out["hideable_s"][LinkLevel.WAN] = outer
-        outer = 0.5 * inner
-        inner = outer
-    _add_exchange(out, LinkLevel.INTER.value, rings * inter, outer)
-    _add_exchange(out, LinkLevel.INTRA.value, rings * intra, inner if inter > 0.0 else outer)
+        budget *= 0.5
+        out["hideable_s"][LinkLevel.WAN] = budget
+    near_nominal = rings * (wire_s(near, setting["intra_nominal_s_per_byte"]) + near_latency)
+    far_nominal = rings * (wire_s(far, setting["nic_nominal_s_per_byte"]) + far_latency)
+    outer = _share(far_nominal, near_nominal)
+    intra = rings * (wire_s(near, setting["intra_s_per_byte"]) + near_latency)
+    inter = rings * (wire_s(far, setting["nic_s_per_byte"]) + far_latency)
+    _add_exchange(out, LinkLevel.INTER.value, inter, min(inter, far_nominal), budget * outer)
+    _add_exchange(out, LinkLevel.INTRA.value, intra, min(intra, near_nominal), budget * (1.0 - outer))
 
 
 @kernel
-def _add_exchange(out: Any, level: int, seconds: float, budget_s: float) -> None:
-    """Put one level's exchange into `out`. Buckets keep all levels busy at once, so that each may use the whole
-    budget."""
+def _share(part: float, rest: float) -> float:
+    """part / (part + rest) for parts that may be 0 or infinite."""
+    if part <= 0.0:
+        return 0.0
+    return 1.0 if part == math.inf else part / (part + rest)
+
+
+@kernel
+def _add_exchange(out: Any, level: int, seconds: float, own_s: float, budget_s: float) -> None:
+    """Put one level's exchange into `out`. Where the level also carries blocking traffic, at most `own_s` hides."""
     if seconds <= 0.0:
         return
-    alone = level != LinkLevel.INTRA or out["comm_s"][level] == 0.0
-    out["hideable_s"][level] = budget_s if alone else min(budget_s, seconds)
+    alone = out["comm_s"][level] == 0.0
+    out["hideable_s"][level] = budget_s if alone else min(budget_s, own_s)
     out["comm_s"][level] += seconds
 
 
@@ -213,11 +231,9 @@ def _busy_s(setting: Any, plan: Any, tokens: float, n_micro: int, latency: float
     n_layers = setting["layers"]
     most = math.ceil(n_layers / pp)
     total = n_layers * layer + head
-    plain = most * layer
-    ended = n_layers / pp * layer + head
-    slowest = max(plain, ended)
+    slowest = max(most * layer, n_layers / pp * layer + head)
     fill = (1.0 - 1.0 / pp) / plan["virtual_stages"]
-    slots = n_micro * (most if plain > ended else n_layers / pp) + n_layers * fill
+    slots = n_micro * most + n_layers * fill
     out["comm_s"][LinkLevel.INTRA] *= slots
     out["comm_s"][LinkLevel.INTER] *= slots
     return n_micro * slowest + total * fill + slots * latency, most * backward + (head * 0.66 if pp == 1 else 0.0)
@@ -247,8 +263,8 @@ def price_row(setting: Any, plan: Any, out: Any) -> None:
     if plan["zero"] == 3 and plan["dp"] > 1:
         busy *= 1.0 + setting["sharded_slowdown"]
     dense, experts = stage_params(setting, plan)
-    _gradients(setting, plan, n_micro, backward, busy, dense, experts, out)
     _point_to_point(setting, plan, tokens, n_micro, out)
+    _gradients(setting, plan, n_micro, backward, busy, dense, experts, out)
     local = dense + experts
     if plan["zero"] >= 1:
         local /= plan["dp"] * plan["cp"]

@@ -169,6 +169,7 @@ def device_row(devices: Devices, precision: Precision) -> NDArray[np.void]:
     default_intra = intra.bytes_per_s if devices.intra_link else entry.intra_bytes_per_s
     row["intra_bytes_per_s"] = default_intra if devices.intra_bytes_per_s is None else devices.intra_bytes_per_s
     row["inter_bytes_per_s"] = inter.bytes_per_s if devices.inter_bytes_per_s is None else devices.inter_bytes_per_s
+    row["intra_nominal_bytes_per_s"], row["inter_nominal_bytes_per_s"] = default_intra, inter.bytes_per_s
     row["intra_latency_s"], row["inter_latency_s"] = intra.latency_s, inter.latency_s
     if devices.wan_link is not None:
         wan = _link(devices.wan_link)

@@ -136,11 +136,7 @@ def draw_case(accelerator: str, model: str, n_gpus: int, pick: int) -> tuple[Tra
     return training, devices, plan_of(plans[pick % len(plans)])
 
 
-def timed(training: Training, devices: Devices, plan: Plan) -> float:
-    return perf.estimate(training, devices, plan).iter_s
-
-
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(NAMES, MODELS, SIZES, PICKS)
 def test_estimates_are_finite_and_consistent_over_the_catalog(
     accelerator: str, model: str, n_gpus: int, pick: int
@@ -160,37 +156,7 @@ def test_estimates_are_finite_and_consistent_over_the_catalog(
     assert n_gpus > 1 or result.comm_s == (0, 0, 0)
 
 
-@settings(max_examples=60, deadline=None)
-@given(NAMES, MODELS, SIZES, PICKS, st.floats(1.01, 8))
-def test_more_flops_or_bandwidth_never_slows(
-    accelerator: str, model: str, n_gpus: int, pick: int, factor: float
-) -> None:
-    training, devices, plan = draw_case(accelerator, model, n_gpus, pick)
-    before = timed(training, devices, plan)
-    entry = catalog.accelerator(accelerator)
-    peaks = {name: getattr(entry, name) * factor for name in ("peak_fp32_flops", "peak_fp16_flops", "peak_bf16_flops")}
-    assert timed(training, replace(devices, accelerator=replace(entry, **peaks)), plan) <= before * (1 + 1e-12)
-    wider = replace(entry, memory_bytes_per_s=entry.memory_bytes_per_s * factor)
-    assert timed(training, replace(devices, accelerator=wider), plan) <= before * (1 + 1e-12)
-    assert timed(training, replace(devices, inter_bytes_per_s=100e9 * factor), plan) <= before * (1 + 1e-12)
-    assert timed(training, replace(devices, intra_bytes_per_s=entry.intra_bytes_per_s * factor), plan) <= before * (
-        1 + 1e-12
-    )
-
-
-@settings(max_examples=60, deadline=None)
-@given(NAMES, MODELS, SIZES, PICKS, st.sampled_from([0.25, 0.5, 0.75]))
-def test_step_under_slower_links_is_near_a_new_estimate(
-    accelerator: str, model: str, n_gpus: int, pick: int, factor: float
-) -> None:
-    training, devices, plan = draw_case(accelerator, model, n_gpus, pick)
-    tabulated = perf.estimate(training, devices, plan)
-    again = perf.estimate(training, replace(devices, inter_bytes_per_s=100e9 * factor), plan)
-    if again.iter_s < math.inf:
-        assert tabulated.step_s(1.0, (1.0, factor, 1.0)) == pytest.approx(again.iter_s, rel=0.03)
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(NAMES, MODELS, SIZES, PICKS)
 def test_zero_never_raises_state_memory(accelerator: str, model: str, n_gpus: int, pick: int) -> None:
     training, devices, plan = draw_case(accelerator, model, n_gpus, pick)
@@ -215,17 +181,6 @@ def test_power_cap_slows_and_saves() -> None:
     free = perf.estimate(LLAMA, A100, plan)
     capped = perf.estimate(LLAMA, replace(A100, power_cap_w=250.0), plan)
     assert capped.iter_s > free.iter_s and capped.power_compute_w < free.power_compute_w <= 400
-
-
-@settings(max_examples=60, deadline=None)
-@given(NAMES, MODELS, SIZES, PICKS)
-def test_ranks_moved_to_farther_nodes_never_speed_up(accelerator: str, model: str, n_gpus: int, pick: int) -> None:
-    """The same NIC share per GPU in nodes of half the size: more traffic leaves the node, none returns."""
-    training, devices, plan = draw_case(accelerator, model, n_gpus, pick)
-    training = replace(training, stack="default")
-    near = perf.estimate(training, replace(devices, gpus_per_node=8, inter_bytes_per_s=80e9), plan)
-    far = perf.estimate(training, replace(devices, gpus_per_node=4, inter_bytes_per_s=40e9), plan)
-    assert far.iter_s >= near.iter_s * (1 - 0.02)
 
 
 def test_sites_are_joined_by_the_wan_link_and_pipelines_cross_it_with_less() -> None:
