@@ -1,36 +1,42 @@
-"""Best throughput: each job where and as it works best."""
+"""Best throughput: the job and the configuration with the most normalised work for their GPUs."""
 
-from typing import Final
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hetenv.policy import ScorePolicy
+from hetenv.policy import Order
 from hetenv.sim.commands import Command
+from hetenv.view import View
 
-LEVEL: Final = 0.2
-"""Efficiencies within this count as equal; the faster row then wins."""
-REPAY: Final = 3.0
-"""A running job changes only if it ends earlier by this many times the seconds that the change costs."""
+from .kinds import kinds_of
+from .sizing import ACCEPT, gpu_prices
 
 
-class BestThroughput(ScorePolicy):
-    """Starts the row with the most work per GPU second, over the best of its class, times the pool's comparative advantage.
+class BestThroughput:
+    """Greedy for the sum of normalised throughputs (the aim of `max-sum-throughput` in Gavel: Narayanan et al., OSDI 2020).
 
-    Efficiency counts in steps of LEVEL, so that a job takes as many GPUs as it can use at nearly full efficiency; ties
-    go to the faster row,
-    then to the first. When nothing can start, a running job moves to where it ends earlier, if that pays REPAY times. Never preempts;
-    knows no order of jobs.
+    Each kind of job offers its configuration of least cost (`sizing`, as in `fifo`); the kind with the highest work per GPU
+    second, over the best of its class, starts its oldest job. So pools go to the classes they suit, and whatever
+    fits starts. Knows neither run times nor an order of kinds: a kind that suits no free pool waits longest. Nothing that runs
+    is changed.
     """
 
     name = "best_throughput"
 
-    def score(self, candidates: NDArray[np.void]) -> NDArray[np.float64]:
-        """Starts in [2, ...), changes in (1, 2), `wait` 0, others below."""
-        suited = candidates["efficiency"] * np.minimum(candidates["advantage"], 1.0)
-        starts = 2.0 + np.floor(suited / LEVEL) + 0.5 * candidates["speed"]
-        gain_s = candidates["present_s"] - candidates["left_s"] - REPAY * candidates["change_s"]
-        share = gain_s / np.maximum(candidates["present_s"], 1.0)
-        changes = np.where(share > 0.0, 1.0 + share, -1.0)
-        command = candidates["command"]
-        return np.select([command == Command.START, command == Command.CHANGE, command == Command.WAIT], [starts, changes, 0.0], -1.0)
+    def reset(self, seed: int) -> None:
+        """Nothing to begin."""
+
+    def plan(self, view: View) -> Iterator[Order]:
+        """Start the best kind's oldest job until nothing fits."""
+        while (start := best_start(view, view.queue())) is not None:
+            yield Order(Command.START, *start)
+
+
+def best_start(view: View, queue: NDArray[np.int64]) -> tuple[int, int] | None:
+    """Job and configuration; None if nothing fits. Ties go to the kind that came first."""
+    kinds = kinds_of(view.jobs(queue))
+    prices = gpu_prices(view, queue.size - 1)
+    starts = [view.first_fit(queue[kinds == kind], prices, ACCEPT) for kind in range(int(kinds.max(initial=-1)) + 1)]
+    found = [start for start in starts if start is not None]
+    return max(found, key=lambda start: float(view.configs["efficiency"][start[1]]), default=None)

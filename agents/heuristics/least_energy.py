@@ -1,37 +1,43 @@
 """Least energy: each job as it needs the fewest joules."""
 
+from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hetenv.policy import ScorePolicy
+from hetenv.policy import Order
 from hetenv.sim.commands import Command
+from hetenv.view import View
 
-LEVEL: Final = 0.1
-"""Energies within this share count as equal; the faster row then wins."""
+from .energy import added_energy_j, nearly_least, quickest
+from .kinds import kinds_of
+from .sizing import gpu_prices
+
+NEAR: Final = 0.1
+"""Energies within this share count as equal."""
 
 
-class LeastEnergy(ScorePolicy):
-    """Starts the visible job that came first, with the row that needs the least energy, PUE included, for its work left.
+class LeastEnergy:
+    """FIFO with greedy skip in which each job takes the configuration that adds least energy, of those that fit now.
 
-    Energies within LEVEL of the job's least now count as equal, and the fastest of these rows is taken. Only rows that
-    fit now are compared:
-    no job waits for a thriftier pool. Nothing that runs is changed.
+    What counts is energy above idle power, PUE included: idle GPUs draw power anyway. Of configurations within NEAR of the
+    least one that with the least cost (`sizing`) is taken. No job waits for a thriftier pool. Nothing that runs is changed.
     """
 
     name = "least_energy"
 
-    def score(self, candidates: NDArray[np.void]) -> NDArray[np.float64]:
-        """The job's first slot decides, then energy, then speed."""
-        starts = (candidates["command"] == Command.START) & (candidates["is_legal"] == 1)
-        slot = np.where(starts, candidates["slot"], -1)
-        energy_j = np.where(starts, candidates["energy_j"], np.inf)
-        first = np.where(starts, candidates["age_s"], -np.inf).max(axis=-1, keepdims=True)
-        oldest = starts & (candidates["age_s"] == first)
-        head = np.where(oldest, slot, np.iinfo(slot.dtype).max).min(axis=-1, keepdims=True)
-        own = starts & (slot == head)
-        least_j = np.where(own, energy_j, np.inf).min(axis=-1, keepdims=True)
-        good = own & (energy_j <= (1.0 + LEVEL) * least_j)
-        waits = candidates["command"] == Command.WAIT
-        return np.where(good, 1.0 + candidates["speed"], np.where(waits, 0.0, -1.0))
+    def reset(self, seed: int) -> None:
+        """Nothing to begin."""
+
+    def plan(self, view: View) -> Iterator[Order]:
+        """Start whatever fits, oldest first."""
+        queue = view.queue()
+        kinds, full = kinds_of(view.jobs(queue)), set[int]()
+        added_j = added_energy_j(view)
+        for job, kind in zip(queue.tolist(), kinds.tolist()):
+            if kind in full:
+                continue
+            options = view.options(job)
+            if not options.size:
+                full.add(kind)
+                continue
+            good = nearly_least(options, added_j, NEAR)
+            yield Order(Command.START, job, quickest(view, good, gpu_prices(view, view.n_queued - 1)))

@@ -9,6 +9,8 @@ from hetenv.policy import Order
 from hetenv.sim.commands import Command
 from hetenv.view import View
 
+from .sizing import cost_of
+
 MAX_TRIED = 4
 """Waiting jobs for which room is sought at one instant."""
 
@@ -23,8 +25,7 @@ def victims(
     """
     allowed = view.allowed(job)
     rows = view.configs[allowed]
-    held = 1.0 + prices[rows["pool_a"]] * rows["gpus_a"] + np.where(rows["pool_b"] >= 0, prices[rows["pool_b"]] * rows["gpus_b"], 0.0)
-    cost = held / rows["rate"]
+    cost = cost_of(rows, prices)
     present = view.configs[view.jobs(candidates)["config"]]
     for place in np.argsort(cost, kind="stable"):
         if cost[place] > accept * cost.min():

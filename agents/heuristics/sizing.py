@@ -25,3 +25,10 @@ def gpu_prices(view: View, n_waiting: int) -> NDArray[np.float64]:
     up_gpus = view.up_gpus
     worth = pool_worth(view.configs, view.classes.size, up_gpus.size)
     return n_waiting * worth / max(1.0, float(worth @ up_gpus))
+
+
+def cost_of(configs: NDArray[np.void], prices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cost of a unit of work in each of some CONFIG rows, as `View.first_fit` counts it: (1 + sum of price x GPUs) / rate."""
+    second = np.where(configs["pool_b"] >= 0, prices[configs["pool_b"]] * configs["gpus_b"], 0.0)
+    found: NDArray[np.float64] = (1.0 + prices[configs["pool_a"]] * configs["gpus_a"] + second) / configs["rate"]
+    return found

@@ -39,8 +39,13 @@ class View:
         """[C] CONFIG rows."""
         self.classes = _frozen(simulator.facts.classes)
         """[K] CLASS rows."""
-        self.pool_site = _frozen(simulator.compiled.cluster.pool_site)
+        cluster = simulator.compiled.cluster
+        self.pool_site = _frozen(cluster.pool_site)
         """[P] site of each pool."""
+        self.pool_pue = _frozen(cluster.pue[cluster.pool_site])
+        """[P] facility power over IT power at each pool's site."""
+        self.idle_w = _frozen(cluster.idle_w)
+        """[P] power of one idle GPU, PUE left out."""
 
     def _call(self, kernel: Any, *arguments: Any) -> Any:
         """A compiled kernel on this simulation, without numba's look at the types after the first call."""
