@@ -73,7 +73,7 @@ def test_p19_start_overhead_is_charged_once(policy: str, clock: dict[str, Any]) 
     assert play(scenario, world(scenario, [(0.0, 1, 1000.0)]), policy).ends_s().tolist() == [1060.0]
 
 
-@pytest.mark.parametrize("policy", [name for name in policy_names() if name not in ("random", "carbon_aware")])
+@pytest.mark.parametrize("policy", [name for name in policy_names() if name != "random"])
 def test_p20_a_freed_gpu_is_seen_by_the_arrival_of_that_time(policy: str) -> None:
     scenario = compiled()
     jobs = [(0.0, 1, 100.0), (100.0, 1, 10.0)]

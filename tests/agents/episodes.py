@@ -38,20 +38,20 @@ class Episode:
         return found.copy()
 
 
-def play(compiled: Compiled, world: World, policy: str | AnyPolicy, seed: int = 0, until: int | None = None) -> Episode:
-    """The episode to its end, or until that many orders are given."""
+def play(compiled: Compiled, world: World, policy: str | AnyPolicy, seed: int = 0, checked: bool = False) -> Episode:
+    """The episode to its end; `checked`: with the invariants at every decision."""
     made = make_policy(policy, compiled.scenario.name)
     made.reset(seed)
     if isinstance(made, Planner):
-        return _play_planner(compiled, world, made, until)
-    return _play_rows(compiled, world, made, until)
+        return _play_planner(compiled, world, made, checked)
+    return _play_rows(compiled, world, made, checked)
 
 
-def _play_rows(compiled: Compiled, world: World, policy: Policy, until: int | None) -> Episode:
+def _play_rows(compiled: Compiled, world: World, policy: Policy, checked: bool) -> Episode:
     core = EnvCore(compiled)
     flat, _ = core.reset_many({0: world})
     clock, orders = core.simulator.state.clock, []
-    while core.simulator.status() == Status.OPEN and (until is None or len(orders) < until):
+    while core.simulator.status() == Status.OPEN:
         decision = Decision(core.candidates, lambda shown=flat: core.layout.views(shown), clock["now"].copy())
         row = int(policy.act(decision)[0])
         chosen = core.candidates[0, row]
@@ -60,6 +60,8 @@ def _play_rows(compiled: Compiled, world: World, policy: Policy, until: int | No
             config = -1 if chosen["command"] == Command.PREEMPT else int(chosen["config"])
             orders.append((core.simulator.now(), int(chosen["command"]), int(chosen["job"]), config))
         flat, _, _ = core.step(np.array([row]))
+        if checked:
+            core.simulator.check_invariants()
     return Episode(core.simulator, orders)
 
 
@@ -81,10 +83,12 @@ class _Recorded:
             yield order
 
 
-def _play_planner(compiled: Compiled, world: World, planner: Planner, until: int | None) -> Episode:
+def _play_planner(compiled: Compiled, world: World, planner: Planner, checked: bool) -> Episode:
     simulator, orders = Simulator(compiled), []
     simulator.reset(world)
     view, recorded = View(simulator), _Recorded(planner, orders)
-    while simulator.status() == Status.OPEN and (until is None or len(orders) < until):
+    while simulator.status() == Status.OPEN:
         drive(recorded, view)
+        if checked:
+            simulator.check_invariants()
     return Episode(simulator, orders)
