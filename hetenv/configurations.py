@@ -66,6 +66,8 @@ SIZE = np.dtype(
     align=True,
 )
 """The columns of CONFIG that say where it fits, narrow: candidates and commands scan these."""
+FOOTPRINT: Final = ("pool_a", "pool_b", "gpus_a", "gpus_b", "any_nodes")
+"""Rows that are equal in these fit in the same places."""
 
 CLASS = np.dtype(
     [
@@ -104,6 +106,20 @@ class Configurations:
             per_node = gpus_per_node[self.table[f"pool_{part}"]]
             narrow[f"full_{part}"], narrow[f"rest_{part}"] = np.divmod(self.table[f"gpus_{part}"], per_node)
         return narrow
+
+    def footprints(self) -> tuple[NDArray[np.int16], NDArray[np.int32]]:
+        """[C] which distinct footprint each row has; [F] a row of each."""
+        places = np.column_stack([self.table[name] for name in FOOTPRINT])
+        _, example, which = np.unique(places, axis=0, return_index=True, return_inverse=True)
+        return which.reshape(-1).astype(np.int16), example.astype(np.int32)
+
+    def fastest(self, n_pools: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """[C] rows by class, first pool and rate, the fastest first; [K, P + 1] where the rows of a class and a pool begin."""
+        table = self.table
+        order = np.lexsort((-table["rate"], table["pool_a"], table["job_class"])).astype(np.int32)
+        group = table["job_class"].astype(np.int64) * n_pools + table["pool_a"]
+        first = np.searchsorted(group[order], np.arange(self.classes.size * n_pools + 1)).astype(np.int32)
+        return order, np.column_stack([first[:-1].reshape(-1, n_pools), first[n_pools::n_pools]])
 
     def rows_of(self, job_class: int) -> NDArray[np.void]:
         """CONFIG rows of one class."""

@@ -9,14 +9,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hetenv.beliefs import N_BACKLOG_BINS
-from hetenv.env.observation import BACKLOG_SCALE, CLUSTER_FIELDS
+from hetenv.env.observation import CLUSTER_FIELDS
 from hetenv.errors import ScenarioError
 from hetenv.jit import kernel
 from hetenv.policy import Decision
 from hetenv.sim.tables import Rows
 
-from .index_rule import CONTEXT, N_PARAMETERS, Parameter, backlog_bins, config_factor, score_rows
+from .index_rule import CONTEXT, N_PARAMETERS, Parameter, config_factor, score_rows
 
 TUNED: Final = Path(__file__).parent / "index_tuned.csv"
 """A row per scenario: its parameters, and from which trials and seeds they come (`hetenv tune`)."""
@@ -25,17 +24,17 @@ DEFAULT: Final[dict[str, float]] = {
     "time_power": 1.0,
     "weight_power": 0.0,
     "age_power": 0.0,
-    "gpu_price": 0.01,
-    "gpu_power": 0.1,
+    "gpu_price": 0.001,
+    "gpu_power": -0.3,
     "efficiency_power": 0.5,
     "advantage_power": 0.3,
     "efficiency_floor": 0.15,
-    "speed_floor": 0.02,
+    "speed_floor": 0.3,
     "carbon_price": 0.0,
     "energy_price": 0.0,
     "money_price": 0.0,
     "patience": 0.0,
-    "preempt_ratio": 10.0,
+    "preempt_ratio": 2.0,
     "change_gain": 1.3,
 }
 """Chosen by hand; for scenarios without a tuned row, and where tuning starts."""
@@ -56,7 +55,6 @@ def fill_factors(rows: Rows, parameters: NDArray[np.float64], factors: NDArray[n
 def pick(
     candidates: Rows,
     contexts: Rows,
-    bins: NDArray[np.float64],
     factors: NDArray[np.float64],
     parameters: NDArray[np.float64],
     scores: NDArray[np.float64],
@@ -65,18 +63,17 @@ def pick(
     """Score [B, A] candidate rows; writes scores [B, A] where legal and picks [B]."""
     for b in range(candidates.shape[0]):
         fill_factors(candidates[b], parameters, factors)
-        picks[b] = score_rows(candidates[b], contexts[b], bins, factors, parameters, scores[b])
+        picks[b] = score_rows(candidates[b], contexts[b], factors, parameters, scores[b])
 
 
 class Index:
-    """The row that the rule scores highest; `index_rule` states it. Reads candidate rows, job counts and the backlog; keeps no memory."""
+    """The row that the rule scores highest; `index_rule` states it. Reads candidate rows and job counts; keeps no memory."""
 
     name = "index"
 
     def __init__(self, parameters: Mapping[str, float]) -> None:
         """parameters: by name, all of them."""
         self.parameters = vector(parameters)
-        self._bins = backlog_bins()
         self._factors = np.zeros(1)
 
     def reset(self, seed: int) -> None:
@@ -89,7 +86,7 @@ class Index:
         if n_configs > self._factors.size:
             self._factors = np.zeros(2 * n_configs)
         scores, picks = np.full(rows.shape, -np.inf), np.zeros(rows.shape[0], np.int64)
-        pick(rows, contexts_of(decision), self._bins, self._factors, self.parameters, scores, picks)
+        pick(rows, contexts_of(decision), self._factors, self.parameters, scores, picks)
         return scores, picks
 
     def act(self, decision: Decision) -> NDArray[np.int64]:
@@ -99,19 +96,12 @@ class Index:
 
 def contexts_of(decision: Decision) -> NDArray[np.void]:
     """[B] CONTEXT rows: the counts behind the observation's squashed ones (exact below ten thousand jobs)."""
-    shown = decision.observation()
-    cluster, backlog = np.atleast_2d(shown["cluster"]), np.atleast_2d(shown["backlog"])
+    cluster = np.atleast_2d(decision.observation()["cluster"])
     contexts = np.zeros(cluster.shape[0], CONTEXT)
     for column, field in (("n_queued", "queued"), ("n_running", "running")):
-        contexts[column] = _count(cluster[:, CLUSTER_FIELDS.index(field)], _JOB_SCALE)
-    contexts["backlog"] = _count(backlog[:, :N_BACKLOG_BINS], BACKLOG_SCALE)
+        squashed = cluster[:, CLUSTER_FIELDS.index(field)].astype(np.float64)
+        contexts[column] = np.rint(_JOB_SCALE * squashed / np.maximum(1.0 - squashed, 1e-9))
     return contexts
-
-
-def _count(squashed: NDArray[np.float32], scale: float) -> NDArray[np.int64]:
-    """n from n / (n + scale)."""
-    x = squashed.astype(np.float64)
-    return np.rint(scale * x / np.maximum(1.0 - x, 1e-9)).astype(np.int64)
 
 
 def vector(parameters: Mapping[str, float]) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hetenv.env.candidates import CANDIDATE, n_rows, shape_of
+from hetenv.env.candidates import Board, board_of, n_rows
 from hetenv.env.core import choose, offer
 from hetenv.jit import entry, kernel
 from hetenv.jit_reference import by_reference
@@ -14,7 +14,7 @@ from hetenv.sim.simulator import Simulator
 from hetenv.sim.step import open_episode, warm_up
 from hetenv.sim.tables import NONE, TOTAL, Facts, Rows, State, Status
 
-from .index_rule import CONTEXT, backlog_bins, config_factor, score_rows
+from .index_rule import CONTEXT, config_factor, score_rows
 
 
 @kernel
@@ -33,31 +33,27 @@ def play(
     first: int,
     last: int,
     max_decisions: int,
-    shape: Rows,
-    table: Rows,
+    memory: Board,
     window: NDArray[np.int32],
     contexts: Rows,
-    bins: NDArray[np.float64],
     factors: NDArray[np.float64],
     parameters: NDArray[np.float64],
     scores: NDArray[np.float64],
     decisions: NDArray[np.int64],
 ) -> None:
     """Play the opened simulations [first, last) to their ends, or for max_decisions each; counts decisions per simulation."""
-    state, facts = by_reference(tables), by_reference(worlds)
+    state, facts, board = by_reference(tables), by_reference(worlds), by_reference(memory)
     context = contexts[0]
     for config_id in range(factors.shape[0]):
         config = facts.configs[config_id]
         factors[config_id] = config_factor(config["efficiency"], config["advantage"], config["n_gpus"], parameters)
     for b in range(first, last):
         clock = state.clock[b]
-        offer(state, facts, b, shape, table, window)
+        offer(state, facts, b, board, window)
         while clock["status"] == Status.OPEN and decisions[b] < max_decisions:
             context["n_queued"], context["n_running"] = clock["n_queued"], clock["n_running"]
-            for index in range(state.backlog.shape[1]):
-                context["backlog"][index] = state.backlog[b, index]
-            action = score_rows(table, context, bins, factors, parameters, scores)
-            choose(state, facts, b, action, shape, table, window)
+            action = score_rows(board.table, context, factors, parameters, scores)
+            choose(state, facts, b, action, board.table, board, window)
             decisions[b] += 1
 
 
@@ -75,11 +71,9 @@ class Episodes:
         config = compiled.scenario.candidates
         self._objective = compiled.scenario.objective.vector()
         self._scratch = (
-            shape_of(config),
-            np.zeros(n_rows(config), CANDIDATE),
+            board_of(config, self._simulator.facts),
             np.full(config.queued + config.running, NONE, np.int32),
             np.zeros(1, CONTEXT),
-            backlog_bins(),
             np.zeros(self._simulator.facts.configs.size),
         )
         self._scores = np.zeros(n_rows(config))

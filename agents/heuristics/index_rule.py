@@ -10,9 +10,9 @@ I = carbon_price x kg + energy_price x kWh + money_price x USD (in weighted job-
 A job starts on the row of the highest `start` among those with e and v above their floors (which fade with age and do not hold while
 nothing runs) and whose job has waited at least patience x I / w hours: clean rows at once, dirty ones after a wait in
 proportion to what they
-cost, as in ski rental. Where no row can start a job, the running job of most hours left over weight is preempted, if these exceed
-preempt_ratio times the typical hours of a backlog bin that holds a waiting job of no more GPUs. Else a running job
-changes to the row with the highest cost now over cost then, if that exceeds change_gain. Else the rule waits.
+cost, as in ski rental. Where no row may start a job, the running job is preempted whose time left over weight exceeds most that of the
+job that waits for its GPUs (`waiting_s`, with what the change costs), if by a factor of preempt_ratio. Else a running job changes to the
+row with the highest cost now over cost then, if that exceeds change_gain. Else the rule waits.
 """
 
 from enum import IntEnum
@@ -21,7 +21,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hetenv.beliefs import BELIEF_GPU_EDGES, BELIEF_HOUR_EDGES, N_BACKLOG_BINS
 from hetenv.jit import kernel
 from hetenv.sim.commands import Command
 from hetenv.sim.tables import NONE, Rows
@@ -62,18 +61,8 @@ FADE_H: Final = 12.0
 """Age at which the floors have halved."""
 LEAST_COST: Final = 1e-6
 
-CONTEXT = np.dtype([("n_queued", "i8"), ("n_running", "i8"), ("backlog", "i8", (N_BACKLOG_BINS,))])
+CONTEXT = np.dtype([("n_queued", "i8"), ("n_running", "i8")])
 """What the rule knows beside the rows."""
-
-_HOURS_OF_BIN: Final = (0.08, 0.4, 2.4, 12.0)
-"""Typical hours of the backlog's time bins."""
-assert len(_HOURS_OF_BIN) == len(BELIEF_HOUR_EDGES) + 1
-
-
-def backlog_bins() -> NDArray[np.float64]:
-    """[N_BACKLOG_BINS, 2] least GPUs and typical hours of a job in each bin."""
-    gpus = np.repeat([1, *BELIEF_GPU_EDGES], len(_HOURS_OF_BIN))
-    return np.column_stack([gpus, np.tile(_HOURS_OF_BIN, len(BELIEF_GPU_EDGES) + 1)]).astype(np.float64)
 
 
 @kernel
@@ -124,15 +113,12 @@ def may_start(row: Rows, n_running: int, parameters: NDArray[np.float64]) -> boo
 
 
 @kernel
-def preempt_hours(row: Rows, context: Rows, bins: NDArray[np.float64], parameters: NDArray[np.float64]) -> float:
-    """Hours left over weight of a running job that should give way to a waiting one; 0 if it should not."""
-    hours = row["present_s"] / HOUR_S / row["weight"]
-    ratio = parameters[Parameter.PREEMPT_RATIO]
-    for index in range(bins.shape[0]):
-        waits = context["backlog"][index] > 0 and bins[index, 0] <= -row["gpus_change"]
-        if waits and hours > ratio * (bins[index, 1] + row["change_s"] / HOUR_S):
-            return hours
-    return 0.0
+def preempt_gain(row: Rows, parameters: NDArray[np.float64]) -> float:
+    """Time left over weight of a running job, over that of the one that waits for its GPUs; 0 if it should go on."""
+    if row["waiting_s"] <= 0.0:
+        return 0.0
+    gain = row["present_s"] / row["weight"] / (row["waiting_s"] + row["change_s"])
+    return gain if gain > parameters[Parameter.PREEMPT_RATIO] else 0.0
 
 
 @kernel
@@ -145,7 +131,6 @@ def _squashed(value: float) -> float:
 def score_rows(
     table: Rows,
     context: Rows,
-    bins: NDArray[np.float64],
     factors: NDArray[np.float64],
     parameters: NDArray[np.float64],
     scores: NDArray[np.float64],
@@ -155,7 +140,6 @@ def score_rows(
     Args:
         table: [A] CANDIDATE rows.
         context: CONTEXT row.
-        bins: `backlog_bins()`.
         factors: [>= C] `config_factor` of each configuration that occurs in the table.
         parameters: [N_PARAMETERS].
         scores: [A], written where legal.
@@ -180,9 +164,9 @@ def score_rows(
             slot, n_gpus = row["slot"], -row["gpus_change"]
             factor = config_factor(row["efficiency"], row["advantage"], n_gpus, parameters)
             present_cost = _cost(row, row["present_s"] / HOUR_S, n_gpus, factor, n_queued, parameters)
-            hours = 0.0 if can_start else preempt_hours(row, context, bins, parameters)
-            if hours > 0.0:
-                score = TIER + _squashed(hours)
+            gain = 0.0 if can_start else preempt_gain(row, parameters)
+            if gain > 0.0:
+                score = TIER + _squashed(gain)
         elif row["slot"] == slot:
             cost = _cost(row, row["left_s"] / HOUR_S, row["n_gpus"], factors[row["config"]], n_queued, parameters)
             gain = present_cost / cost

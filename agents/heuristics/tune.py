@@ -54,7 +54,7 @@ RANGES: Final[dict[Parameter, _Range]] = {
     Parameter.ADVANTAGE_POWER: _Range(0.0, 2.0, off=0.0),
     Parameter.EFFICIENCY_FLOOR: _Range(0.0, 0.8, off=0.0),
     Parameter.SPEED_FLOOR: _Range(0.0, 1.0, off=0.0),
-    Parameter.PREEMPT_RATIO: _Range(1.0, 100.0, log=True, off=1e6),
+    Parameter.PREEMPT_RATIO: _Range(0.5, 100.0, log=True, off=1e6),
     Parameter.CHANGE_GAIN: _Range(1.05, 4.0, log=True, off=1e6),
 }
 IMPACT_FACTOR: Final = _Range(0.2, 5.0, log=True)

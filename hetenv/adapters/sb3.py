@@ -129,7 +129,6 @@ class HetVecEnv(VecEnv):
                     table[b] = table[source]
                 state.clock["world"][b] = b
                 self._objective[b], self.world_seeds[b] = self._objective[source], self.world_seeds[source]
-                self.core.candidates[b], self.core.windows[b] = self.core.candidates[source], self.core.windows[source]
         flat, self._mask = self.core.look()
         return self._observation(flat)
 

@@ -217,7 +217,7 @@ def _footprint(scenario: Scenario, n_steps: int = 2000) -> dict[str, float]:
         after = core.simulator.snapshot()
         changed += sum(_changed_bytes(old, new) for old, new in zip(list(before), list(after)))
         before, taken = after, taken + 1
-    written = core.candidates.nbytes + flat.nbytes + mask.nbytes
+    written = core.choices.nbytes + flat.nbytes + mask.nbytes
     return {
         "state_bytes_per_env": float(sum(table.nbytes for table in core.simulator.state)),
         "touched_bytes_per_step": changed / max(1, taken) + written,

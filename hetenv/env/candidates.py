@@ -1,20 +1,21 @@
 """The candidate table: every decision as one row, read alike by the mask, the heuristics and the networks.
 
-Row 0 is `wait`. Then `configurations` rows for each visible job: W_q queued jobs, taken in turn from the heads of the window
-orders, and W_r running ones by start. A queued job's rows are its first legal configurations in preference order
-(`hetenv.configurations.preference`); a running one's are `preempt` and its first legal alternatives. Rows hold beliefs only.
+Row 0 is `wait`. Then `configurations` rows for each visible job of the window (`hetenv.env.window`). A queued job's rows are its
+first legal configurations in preference order (`hetenv.configurations.preference`); a running one's are `preempt` and its first
+legal alternatives. Rows hold beliefs only.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hetenv.env.window import visible_queued, visible_running
 from hetenv.jit import kernel
 from hetenv.scenario import CandidateConfig
 from hetenv.sim.commands import Command, allows, start_overhead_s
-from hetenv.sim.placement import fits
-from hetenv.sim.queue import next_queued
+from hetenv.sim.placement import fits, fits_uncharged
+from hetenv.sim.running import believed_left
 from hetenv.sim.tables import NONE, Facts, Rows, State
 from hetenv.workload.requests import Elasticity
 
@@ -46,19 +47,54 @@ CANDIDATE = np.dtype(
         ("carbon_kg", "f4"),  # the same drawn from the grid at its present intensity
         ("cost_usd", "f4"),  # the same at its present price
         ("free_share", "f4"),  # of the pool's up GPUs, before the command
+        ("waiting_s", "f4"),  # preempt: least believed time over weight of a visible queued job in GPUs that include the freed; none: 0
     ],
     align=True,
 )
 NO_DEADLINE_S: Final = 1e9
-OUTLIVED_SHARE: Final = 0.1
-"""A job that has outlived its estimate is believed to need this share of the work it has done."""
 
-SHAPE = np.dtype([("queued", "i4"), ("running", "i4"), ("configurations", "i4")])
+CHOICE = np.dtype([("job", "i4"), ("config", "i4"), ("command", "i1"), ("is_legal", "i1")], align=True)
+"""The columns of CANDIDATE that say what choosing a row does."""
+
+SIZES = np.dtype([("queued", "i4"), ("running", "i4"), ("configurations", "i4")])
 
 
-def shape_of(config: CandidateConfig) -> NDArray[np.void]:
-    """[1] SHAPE row of a scenario's candidate table."""
-    return np.array([(config.queued, config.running, config.configurations)], SHAPE)
+class Board(NamedTuple):
+    """The sizes of a candidate table, and the memory that `build` works in: one for all simulations, so that it stays in cache."""
+
+    sizes: NDArray[np.void]
+    """[1] SIZES row."""
+    table: NDArray[np.void]
+    """[A] CANDIDATE rows, written."""
+    fits: NDArray[np.int8]
+    """[2, F] whether a footprint is free; if the GPUs of the running job at hand counted as free."""
+    ways: NDArray[np.int32]
+    """[C + 1] free configurations of each class in preference order, from the class's `first_config` on."""
+    beside: NDArray[np.int32]
+    """[C + 1] those of a running job's class that are free if its GPUs count as free."""
+    n_ways: NDArray[np.int32]
+    """[K] how many; NONE: not listed yet."""
+    left: NDArray[np.float64]
+    """[W_q, 2] of each visible queued job: believed work left, and the least time that this takes, over weight (inf: no start now)."""
+    keys: NDArray[np.float64]
+    """[W_r] time left over weight of each visible running job."""
+    heads: NDArray[np.int32]
+    """[O] place in each window order up to which its jobs were looked at."""
+
+
+def board_of(config: CandidateConfig, facts: Facts) -> Board:
+    """The Board of a scenario's candidate table."""
+    return Board(
+        np.array([(config.queued, config.running, config.configurations)], SIZES),
+        np.zeros(n_rows(config), CANDIDATE),
+        np.zeros((2, facts.footprints.size), np.int8),
+        np.zeros(facts.sizes.size + 1, np.int32),
+        np.zeros(facts.sizes.size + 1, np.int32),
+        np.zeros(facts.classes.size, np.int32),
+        np.zeros((config.queued, 2)),
+        np.zeros(config.running),
+        np.zeros(facts.ranks.shape[1], np.int32),
+    )
 
 
 def n_rows(config: CandidateConfig) -> int:
@@ -67,39 +103,36 @@ def n_rows(config: CandidateConfig) -> int:
 
 
 @kernel
-def build(state: State, facts: Facts, b: int, shape: Rows, table: Rows, window: NDArray[np.int32]) -> int:
-    """Write the candidate rows of simulation b.
+def build(state: State, facts: Facts, b: int, board: Board, window: NDArray[np.int32]) -> int:
+    """Write the candidate rows of simulation b into the board's table.
 
     Args:
-        shape: [1] SHAPE.
-        table: [A] CANDIDATE rows, written.
+        board: sizes, and memory.
         window: [W] visible job of each slot or NONE, written.
 
     Returns:
         Number of legal rows besides `wait`.
     """
-    sizes = shape[0]
+    sizes, table = board.sizes[0], board.table
     _wait_row(table[0])
-    n_queued = _visible(state, facts, b, sizes["queued"], window)
+    _survey(state, facts, b, board)
+    most, queued = sizes["configurations"], window[: sizes["queued"]]
+    n_queued = visible_queued(state, facts, b, board.heads, queued)
+    n_running = visible_running(state, b, board.keys, window[sizes["queued"] :])
     n_legal, first = 0, 1
-    for slot in range(sizes["queued"]):
+    for slot in range(window.shape[0]):
         used = 0
         if slot < n_queued:
-            used = _queued_rows(state, facts, b, window[slot], slot, sizes["configurations"], table, first)
+            used = _queued_rows(state, facts, b, window[slot], slot, most, board, table, first)
+        elif sizes["queued"] <= slot < sizes["queued"] + n_running:
+            run = state.jobs[b, window[slot]]["run"]
+            used = _running_rows(state, facts, b, run, slot, most, board, table, first)
+            if used > 0:
+                table[first]["waiting_s"] = _waiting_s(state, facts, b, run, queued[:n_queued], board)
         n_legal += used
-        _clear(table, first + used, first + sizes["configurations"])
-        first += sizes["configurations"]
-    run = state.clock[b]["first_run"]
-    for slot in range(sizes["queued"], sizes["queued"] + sizes["running"]):
-        used = 0
-        window[slot] = NONE
-        if run != NONE:
-            window[slot] = state.runs[b, run]["order"]
-            used = _running_rows(state, facts, b, run, slot, sizes["configurations"], table, first)
-            run = state.runs[b, run]["next"]
-        n_legal += used
-        _clear(table, first + used, first + sizes["configurations"])
-        first += sizes["configurations"]
+        for index in range(first + used, first + most):
+            table[index]["is_legal"] = 0
+        first += most
     return n_legal
 
 
@@ -107,54 +140,80 @@ def build(state: State, facts: Facts, b: int, shape: Rows, table: Rows, window: 
 def _wait_row(row: Rows) -> None:
     row["job"] = row["config"] = row["pool"] = row["slot"] = NONE
     row["command"], row["is_legal"], row["n_gpus"], row["gpus_change"] = Command.WAIT, 1, 0, 0
-    row["is_running"], row["tier"] = 0, 0
+    row["is_running"], row["tier"], row["waiting_s"] = 0, 0, 0.0
 
 
 @kernel
-def _clear(table: Rows, first: int, last: int) -> None:
-    for index in range(first, last):
-        table[index]["is_legal"] = 0
+def _survey(state: State, facts: Facts, b: int, board: Board) -> None:
+    """Look up which footprints are free."""
+    for f in range(facts.footprints.shape[0]):
+        size = facts.sizes[facts.footprints[f]]
+        board.fits[0, f] = 1 if fits_uncharged(state, b, size, NONE) else 0
+    for k in range(board.n_ways.shape[0]):
+        board.n_ways[k] = NONE
 
 
 @kernel
-def _visible(state: State, facts: Facts, b: int, most: int, window: NDArray[np.int32]) -> int:
-    """Fill the window with queued jobs, in turn from the head of each window order; returns how many."""
-    orders = facts.ranks.shape[1]
-    found, wanted = 0, min(most, state.clock[b]["n_queued"])
-    while found < wanted:
-        for order in range(orders):
-            if found >= wanted:
-                break
-            _next_of_order(state, facts, b, order, found, window)
-            found += 1
-    for slot in range(found, most):
-        window[slot] = NONE
-    return found
+def _survey_beside(state: State, facts: Facts, b: int, run: int, board: Board) -> None:
+    """Look up which footprints are free if the GPUs of a running job count as free."""
+    pools = state.runs[b, run]["pools"]
+    held = facts.sizes[state.jobs[b, state.runs[b, run]["order"]]["config"]]
+    for f in range(facts.footprints.shape[0]):
+        free = board.fits[0, f]
+        if free == 0:
+            size = facts.sizes[facts.footprints[f]]
+            p = size["pool_a"]
+            own = held["gpus_a"] if held["pool_a"] == p else held["gpus_b"] if held["pool_b"] == p else 0
+            shares = (pools >> p) & 1 == 1 or (size["pool_b"] >= 0 and (pools >> size["pool_b"]) & 1 == 1)
+            if shares and size["gpus_a"] <= state.pools[b, p]["free_gpus"] + own:
+                free = 1 if fits_uncharged(state, b, size, run) else 0
+        board.fits[1, f] = free
 
 
 @kernel
-def _next_of_order(state: State, facts: Facts, b: int, order: int, found: int, window: NDArray[np.int32]) -> None:
-    """Put the first job of an order that is not yet in the window at place `found`."""
-    place = next_queued(state, facts, b, order, 0)
-    while True:
-        job_id = facts.ranked[state.clock[b]["world"], order, place]
-        is_new = True
-        for slot in range(found):
-            if window[slot] == job_id:
-                is_new = False
-                break
-        if is_new:
-            window[found] = job_id
-            return
-        place = next_queued(state, facts, b, order, place + 1)
+def _list_free(facts: Facts, k: int, fits: NDArray[np.int8], ways: NDArray[np.int32]) -> int:
+    """List the configurations of a class whose footprints are free; returns how many. (No branch: they come and go at random.)"""
+    n = 0
+    for config_id in range(facts.classes[k]["first_config"], facts.classes[k]["last_config"]):
+        ways[n] = config_id
+        n += fits[facts.footprint[config_id]]
+    return n
 
 
 @kernel
-def believed_left(request: Rows, work: float) -> float:
-    """Believed work left of a job that has done `work`."""
-    if work < request["believed_work"]:
-        return request["believed_work"] - work
-    return OUTLIVED_SHARE * work
+def _is_charged(request: Rows) -> bool:
+    """Whether free GPUs alone do not decide where a request fits."""
+    return request["cpus_per_gpu"] > 0 or request["host_mbytes_per_gpu"] > 0
+
+
+@kernel
+def _waiting_s(state: State, facts: Facts, b: int, run: int, queued: NDArray[np.int32], board: Board) -> float:
+    """Least believed time over weight in which a visible queued job would end if it started where the run gives way; 0: none could.
+
+    Reads what `_survey_beside` found for this run.
+    """
+    world = state.clock[b]["world"]
+    p = facts.sizes[state.jobs[b, state.runs[b, run]["order"]]["config"]]["pool_a"]
+    least = np.inf
+    for slot in range(queued.shape[0]):
+        if board.left[slot, 1] >= least:
+            continue
+        request = facts.requests[world, queued[slot]]
+        k = request["job_class"]
+        for place in range(facts.first_fastest[k, p], facts.first_fastest[k, p + 1]):
+            config_id = facts.fastest[place]
+            if board.fits[1, facts.footprint[config_id]] == 0:
+                continue
+            size = facts.sizes[config_id]
+            if not allows(request, size):
+                continue
+            if _is_charged(request) and not fits(state, b, request, size, run):
+                continue
+            seconds = board.left[slot, 0] / facts.configs[config_id]["rate"]
+            seconds += start_overhead_s(facts, state.jobs[b, queued[slot]], config_id)
+            least = min(least, seconds / request["weight"])
+            break
+    return least if least < np.inf else 0.0
 
 
 @kernel
@@ -196,30 +255,33 @@ def _config_columns(
 
 @kernel
 def _queued_rows(
-    state: State, facts: Facts, b: int, job_id: int, slot: int, most: int, table: Rows, first: int
+    state: State, facts: Facts, b: int, job_id: int, slot: int, most: int, board: Board, table: Rows, first: int
 ) -> int:
     """Write the rows of a queued job; returns how many."""
     clock, job = state.clock[b], state.jobs[b, job_id]
+    board.left[slot, 1] = np.inf
     if job["instant"] == clock["instant"] or clock["commands_left"] <= 0:
         return 0
     request = facts.requests[clock["world"], job_id]
-    job_class = facts.classes[request["job_class"]]
+    k = request["job_class"]
+    begin = facts.classes[k]["first_config"]
+    if board.n_ways[k] == NONE:
+        board.n_ways[k] = _list_free(facts, k, board.fits[0], board.ways[begin:])
     left = believed_left(request, job["work"])
     best_s, to_deadline_s = best_left_s(request, left), request["deadline_s"] - clock["now"]
+    board.left[slot, 0], board.left[slot, 1] = left, best_s / request["weight"]
     used = 0
-    for config_id in range(job_class["first_config"], job_class["last_config"]):
+    for place in range(begin, begin + board.n_ways[k]):
+        config_id = board.ways[place]
         size = facts.sizes[config_id]
-        if size["gpus_a"] > state.pools[b, size["pool_a"]]["free_gpus"]:
+        if not allows(request, size) or (_is_charged(request) and not fits(state, b, request, size, NONE)):
             continue
-        if not allows(request, size) or not fits(state, b, request, size, NONE):
-            continue
-        config = facts.configs[config_id]
         row = table[first + used]
         _job_columns(request, job_id, slot, clock["now"], best_s, job["held_gpu_s"], row)
         row["command"], row["config"], row["is_running"] = Command.START, config_id, 0
-        row["present_s"], row["gpus_change"] = 0.0, config["n_gpus"]
+        row["present_s"], row["gpus_change"], row["waiting_s"] = 0.0, size["n_gpus"], 0.0
         change_s = start_overhead_s(facts, job, config_id)
-        _config_columns(state, b, config, left, best_s, change_s, to_deadline_s, row)
+        _config_columns(state, b, facts.configs[config_id], left, best_s, change_s, to_deadline_s, row)
         used += 1
         if used == most:
             break
@@ -227,14 +289,13 @@ def _queued_rows(
 
 
 @kernel
-def _running_rows(state: State, facts: Facts, b: int, run: int, slot: int, most: int, table: Rows, first: int) -> int:
-    """Write `preempt` and the alternatives of a running job; returns how many."""
+def _running_rows(
+    state: State, facts: Facts, b: int, run: int, slot: int, most: int, board: Board, table: Rows, first: int
+) -> int:
+    """Write `preempt` and the alternatives of a running job that may have a command; returns how many."""
     clock, row_of_run = state.clock[b], state.runs[b, run]
     job_id = row_of_run["order"]
-    job = state.jobs[b, job_id]
-    request = facts.requests[clock["world"], job_id]
-    if request["preemptible"] == 0 or job["instant"] == clock["instant"] or clock["commands_left"] <= 0:
-        return 0
+    job, request = state.jobs[b, job_id], facts.requests[clock["world"], job_id]
     present = facts.configs[job["config"]]
     seconds = clock["now"] - row_of_run["since"]
     work, present_s = job["work"], max(0.0, row_of_run["ready_s"] - clock["now"])
@@ -246,19 +307,24 @@ def _running_rows(state: State, facts: Facts, b: int, run: int, slot: int, most:
     best_s, to_deadline_s = best_left_s(request, left), request["deadline_s"] - clock["now"]
     present_s += left / rate
     attained = job["held_gpu_s"] + seconds * present["n_gpus"]
-    job_class = facts.classes[request["job_class"]]
+    _survey_beside(state, facts, b, run, board)
+    n_beside = _list_free(facts, request["job_class"], board.fits[1], board.beside)
     used = 0
-    for config_id in range(job_class["first_config"] - 1, job_class["last_config"]):
-        preempts = config_id < job_class["first_config"]
-        shown = job["config"] if preempts else config_id
-        if not preempts and not _is_alternative(state, facts, b, request, job["config"], config_id, run):
-            continue
-        config = facts.configs[shown]
+    for place in range(-1, n_beside):
+        preempts = place < 0
+        config_id = job["config"] if preempts else board.beside[place]
+        if not preempts:
+            size = facts.sizes[config_id]
+            if config_id == job["config"] or not _may_become(request, size, present["n_gpus"]):
+                continue
+            if _is_charged(request) and not fits(state, b, request, size, run):
+                continue
+        config = facts.configs[config_id]
         row = table[first + used]
         _job_columns(request, job_id, slot, clock["now"], best_s, attained, row)
-        change_s = start_overhead_s(facts, job, shown)
+        change_s = start_overhead_s(facts, job, config_id)
         _config_columns(state, b, config, left, best_s, change_s, to_deadline_s, row)
-        row["is_running"], row["present_s"] = 1, present_s
+        row["is_running"], row["present_s"], row["waiting_s"] = 1, present_s, 0.0
         row["command"], row["config"] = (Command.PREEMPT, NONE) if preempts else (Command.CHANGE, config_id)
         row["n_gpus"] = 0 if preempts else config["n_gpus"]
         row["gpus_change"] = row["n_gpus"] - present["n_gpus"]
@@ -269,23 +335,8 @@ def _running_rows(state: State, facts: Facts, b: int, run: int, slot: int, most:
 
 
 @kernel
-def _is_alternative(
-    state: State, facts: Facts, b: int, request: Rows, present_id: int, config_id: int, run: int
-) -> bool:
-    size, present = facts.sizes[config_id], facts.sizes[present_id]
-    if config_id == present_id or (request["elasticity"] != Elasticity.MALLEABLE and size["n_gpus"] != present["n_gpus"]):
+def _may_become(request: Rows, size: Rows, n_gpus: int) -> bool:
+    """Whether a running job on n_gpus may change to a configuration, if it is free."""
+    if request["elasticity"] != Elasticity.MALLEABLE and size["n_gpus"] != n_gpus:
         return False
-    if size["gpus_a"] > _most_free(state, b, size["pool_a"], present):
-        return False
-    return allows(request, size) and fits(state, b, request, size, run)
-
-
-@kernel
-def _most_free(state: State, b: int, p: int, present: Rows) -> int:
-    """GPUs of a pool that are free or held by a job in its present configuration: no more than these can be placed."""
-    free = state.pools[b, p]["free_gpus"]
-    if present["pool_a"] == p:
-        free += present["gpus_a"]
-    if present["pool_b"] == p:
-        free += present["gpus_b"]
-    return free
+    return allows(request, size)

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hetenv.env.candidates import CANDIDATE, build, n_rows, shape_of
+from hetenv.env.candidates import CANDIDATE, CHOICE, Board, board_of, build, n_rows
 from hetenv.env.observation import layout, observe
 from hetenv.env.reward import weights_of
 from hetenv.jit import entry, inlined, kernel
@@ -29,28 +29,30 @@ OPEN: Final = -3
 
 
 @inlined
-def offer(state: State, facts: Facts, b: int, shape: Rows, table: Rows, window: NDArray[np.int32]) -> None:
+def offer(state: State, facts: Facts, b: int, board: Board, window: NDArray[np.int32]) -> None:
     """Let time move until something other than `wait` is legal, or the episode is over; leaves the candidate rows built."""
-    while build(state, facts, b, shape, table, window) == 0:
+    while build(state, facts, b, board, window) == 0:
         if state.clock[b]["status"] != Status.OPEN:
             return
         advance(state, facts, b)
 
 
 @inlined
-def choose(state: State, facts: Facts, b: int, action: int, shape: Rows, table: Rows, window: NDArray[np.int32]) -> None:
-    """Carry out the candidate row `action`, then offer the next decision."""
+def choose(
+    state: State, facts: Facts, b: int, action: int, choices: Rows, board: Board, window: NDArray[np.int32]
+) -> None:
+    """Carry out the candidate row `action` of choices [A], then offer the next decision."""
     clear_delta(state, b)
-    if action < 0 or action >= table.shape[0] or table[action]["is_legal"] == 0:
+    if action < 0 or action >= choices.shape[0] or choices[action]["is_legal"] == 0:
         count(state, b, Account.N_ILLEGAL, 1.0)
         state.clock[b]["commands_left"] -= 1
         if state.clock[b]["commands_left"] <= 0:
             advance(state, facts, b)
     else:
-        row = table[action]
+        row = choices[action]
         give(state, facts, b, row["command"], row["job"], row["config"])
     state.clock[b]["decisions"] += 1
-    offer(state, facts, b, shape, table, window)
+    offer(state, facts, b, board, window)
 
 
 @inlined
@@ -60,13 +62,17 @@ def report(
     b: int,
     weights: NDArray[np.float64],
     table: Rows,
+    choices: Rows,
     flat: NDArray[np.float32],
     mask: NDArray[np.int8],
 ) -> float:
-    """Write observation [D] and mask [A] of simulation b; returns the reward of the step."""
+    """Write choices [A], observation [D] and mask [A] of simulation b; returns the reward of the step."""
     observe(state, facts, b, table, flat)
     for index in range(table.shape[0]):
-        mask[index] = table[index]["is_legal"]
+        row, choice = table[index], choices[index]
+        mask[index] = choice["is_legal"] = row["is_legal"]
+        if row["is_legal"] == 1:
+            choice["command"], choice["job"], choice["config"] = row["command"], row["job"], row["config"]
     reward = 0.0
     for account in range(weights.shape[0]):
         if weights[account] != 0.0:
@@ -78,9 +84,9 @@ def report(
 def step_batch(
     tables: State,
     worlds: Facts,
-    shape: Rows,
+    memory: Board,
     weights: NDArray[np.float64],
-    candidates: Rows,
+    choices: Rows,
     windows: NDArray[np.int32],
     actions: NDArray[np.int64],
     flat: NDArray[np.float32],
@@ -88,18 +94,30 @@ def step_batch(
     rewards: NDArray[np.float64],
 ) -> None:
     """One step of every open simulation; OPEN begins an episode, KEEP leaves one as it stands."""
-    state, facts = by_reference(tables), by_reference(worlds)
+    state, facts, board = by_reference(tables), by_reference(worlds), by_reference(memory)
     for b in range(actions.shape[0]):
         acts = actions[b] > OPEN and actions[b] != KEEP and state.clock[b]["status"] == Status.OPEN
         if acts:
-            choose(state, facts, b, actions[b], shape, candidates[b], windows[b])
+            choose(state, facts, b, actions[b], choices[b], board, windows[b])
         elif actions[b] == OPEN:
             open_episode(state, facts, b)
             warm_up(state, facts, b)
-            offer(state, facts, b, shape, candidates[b], windows[b])
+            offer(state, facts, b, board, windows[b])
             clear_delta(state, b)
-        reward = report(state, facts, b, weights, candidates[b], flat[b], mask[b])
+        else:
+            build(state, facts, b, board, windows[b])
+        reward = report(state, facts, b, weights, board.table, choices[b], flat[b], mask[b])
         rewards[b] = reward if acts else 0.0
+
+
+@kernel
+def build_all(tables: State, worlds: Facts, memory: Board, windows: NDArray[np.int32], candidates: Rows) -> None:
+    """Write the candidate rows [B, A] of all simulations as they stand."""
+    state, facts, board = by_reference(tables), by_reference(worlds), by_reference(memory)
+    for b in range(candidates.shape[0]):
+        build(state, facts, b, board, windows[b])
+        for index in range(candidates.shape[1]):
+            candidates[b, index] = board.table[index]
 
 
 RewardLike = Mapping[str, float] | Callable[[NDArray[np.float64]], float] | None
@@ -109,7 +127,7 @@ class EnvCore:
     """B simulations of a compiled scenario with their candidate tables.
 
     Attributes:
-        candidates: [B, A] CANDIDATE rows of the present decisions.
+        choices: [B, A] CHOICE rows of the present decisions.
         windows: [B, W] visible jobs.
     """
 
@@ -120,13 +138,15 @@ class EnvCore:
         self.n_actions = n_rows(config)
         self.layout = layout(compiled)
         self._n_features = self.layout.size
-        self.candidates = np.zeros((n_envs, self.n_actions), CANDIDATE)
+        self.choices = np.zeros((n_envs, self.n_actions), CHOICE)
+        self._candidates: NDArray[np.void] | None = None
         self.windows = np.full((n_envs, config.queued + config.running), NONE, np.int32)
         self.reward = reward
         self._weights = weights_of(compiled.scenario.objective, None if callable(reward) else reward)
         self._terms = [(Account(int(k)).name.lower(), int(k)) for k in np.flatnonzero(self._weights)]
-        self._shape = shape_of(config)
+        self._board = board_of(config, self.simulator.facts)
         self._step: Any = None
+        self._build: Any = None
 
     def reset(self, world: World, b: int = 0) -> None:
         """Begin an episode in simulation b and offer its first decision."""
@@ -156,15 +176,16 @@ class EnvCore:
         arguments = (
             simulator.state,
             simulator.facts,
-            self._shape,
+            self._board,
             self._weights,
-            self.candidates,
+            self.choices,
             self.windows,
             actions,
             flat,
             mask,
             rewards,
         )
+        self._candidates = None
         if self._step is None:
             self._step = entry(step_batch, *arguments)
         self._step(*arguments)
@@ -173,6 +194,17 @@ class EnvCore:
                 if actions[b] > OPEN and actions[b] != KEEP:
                     rewards[b] = self.reward(simulator.state.ledger[b, DELTA].copy())
         return flat, mask, rewards
+
+    @property
+    def candidates(self) -> NDArray[np.void]:
+        """[B, A] CANDIDATE rows of the present decisions; made where they are asked for."""
+        if self._candidates is None:
+            self._candidates = np.zeros((self.simulator.n_envs, self.n_actions), CANDIDATE)
+            arguments = (self.simulator.state, self.simulator.facts, self._board, self.windows, self._candidates)
+            if self._build is None:
+                self._build = entry(build_all, *arguments)
+            self._build(*arguments)
+        return self._candidates
 
     def look(self) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
         """Fresh flat observations [B, D] and masks [B, A] as everything stands."""
@@ -185,12 +217,13 @@ class EnvCore:
         return {name: float(row[account]) for name, account in self._terms}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_step": None}
+        return {**self.__dict__, "_step": None, "_build": None, "_candidates": None}
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__getstate__())
         copy.simulator = self.simulator.__deepcopy__(memo)
-        copy.candidates, copy.windows = self.candidates.copy(), self.windows.copy()
+        copy.choices, copy.windows = self.choices.copy(), self.windows.copy()
+        copy._board = board_of(self.compiled.scenario.candidates, self.simulator.facts)
         memo[id(self)] = copy
         return copy

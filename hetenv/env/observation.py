@@ -45,6 +45,7 @@ ROW_FIELDS: Final = (
     "memory_margin",
     "free_share",  # of the pool
     "tier",  # over 4
+    "waiting",  # preempt: least believed time over weight of a visible job in GPUs that include the freed, scale 1 h; none: 0
 )
 POOL_FIELDS: Final = (
     "free_share",  # of up GPUs
@@ -170,6 +171,7 @@ def _row(row: Rows, out: NDArray[np.float32]) -> None:
     out[22] = _squash(row["cost_usd"], 10.0)
     out[23], out[24] = row["memory_margin"], row["free_share"]
     out[25] = row["tier"] / 4.0
+    out[26] = _squash(row["waiting_s"], 3600.0)
 
 
 @kernel

@@ -142,7 +142,7 @@ class HetEnv(gymnasium.Env[Observation, Any]):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """[A] legal rows of the present decision."""
-        legal: NDArray[np.bool_] = self.core.candidates["is_legal"][0] == 1
+        legal: NDArray[np.bool_] = self.core.choices["is_legal"][0] == 1
         legal[0] = True
         return legal
 

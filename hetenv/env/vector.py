@@ -188,7 +188,7 @@ class HetVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """[B, A] legal rows of the present decisions."""
-        legal: NDArray[np.bool_] = self.core.candidates["is_legal"] == 1
+        legal: NDArray[np.bool_] = self.core.choices["is_legal"] == 1
         legal[:, 0] = True
         return legal
 

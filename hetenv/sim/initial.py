@@ -24,6 +24,7 @@ def initial_state(compiled: Compiled, n_requests: int) -> State:
         clock=np.zeros(1, tables.CLOCK),
         jobs=_jobs(n_requests),
         runs=_runs(n_runs),
+        ends=np.zeros((1, n_runs), tables.END),
         nodes=_nodes(cluster),
         pools=pools,
         sites=_sites(cluster),
@@ -145,15 +146,22 @@ def rules_of(compiled: Compiled) -> NDArray[np.void]:
 def empty_facts(compiled: Compiled, n_worlds: int, n_requests: int, n_events: int) -> Facts:
     """World tables with room for n_worlds worlds of these sizes."""
     orders = len(compiled.scenario.candidates.window_orders)
+    cluster, configurations = compiled.cluster, compiled.configurations
+    footprint, footprints = configurations.footprints()
+    fastest, first_fastest = configurations.fastest(len(cluster.pool_names))
     return Facts(
         requests=np.zeros((n_worlds, n_requests), REQUEST),
         events=np.zeros((n_worlds, n_events), EVENT),
         ranks=np.zeros((n_worlds, orders, n_requests), np.int32),
         ranked=np.zeros((n_worlds, orders, n_requests), np.int32),
-        node_event=np.zeros((n_worlds, compiled.cluster.n_nodes + 1), np.int32),
-        configs=compiled.configurations.table,
-        sizes=compiled.configurations.sizes(compiled.cluster.gpus_per_node),
-        classes=compiled.configurations.classes,
+        node_event=np.zeros((n_worlds, cluster.n_nodes + 1), np.int32),
+        configs=configurations.table,
+        sizes=configurations.sizes(cluster.gpus_per_node),
+        footprint=footprint,
+        footprints=footprints,
+        fastest=fastest,
+        first_fastest=first_fastest,
+        classes=configurations.classes,
         rules=rules_of(compiled),
     )
 

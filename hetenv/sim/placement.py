@@ -22,6 +22,15 @@ def fits(state: State, b: int, request: Rows, size: Rows, run: int) -> bool:
 
 
 @kernel
+def fits_uncharged(state: State, b: int, size: Rows, run: int) -> bool:
+    """`fits` for a request without accounted demands for CPUs or memory; necessary for every other."""
+    spreads = size["any_nodes"] == 1
+    if not _fits_counted(state, b, size["pool_a"], size["full_a"], size["rest_a"], spreads, run):
+        return False
+    return size["pool_b"] < 0 or _fits_counted(state, b, size["pool_b"], size["full_b"], size["rest_b"], spreads, run)
+
+
+@kernel
 def place(state: State, facts: Facts, b: int, request: Rows, size: Rows, run: int) -> None:
     """Take the GPUs of a configuration that `fits`; writes the slot's allocations and whether it is spread."""
     row = state.runs[b, run]
@@ -45,10 +54,14 @@ def _fits_pool(
     state: State, b: int, request: Rows, p: int, full: int, rest: int, spreads: bool, run: int
 ) -> bool:
     """Whether `full` whole nodes and `rest` GPUs on one more are free in a pool (or as many anywhere, if it spreads)."""
-    pool = state.pools[b, p]
-    if needs_scan(pool, request):
+    if needs_scan(state.pools[b, p], request):
         return _fits_scanned(state, b, request, p, full, rest, spreads, run)
-    counts = state.free_counts[b]
+    return _fits_counted(state, b, p, full, rest, spreads, run)
+
+
+@kernel
+def _fits_counted(state: State, b: int, p: int, full: int, rest: int, spreads: bool, run: int) -> bool:
+    pool, counts = state.pools[b, p], state.free_counts[b]
     per_node, first = pool["gpus_per_node"], pool["first_count"]
     n_full, n_rest, free = counts[first + per_node], counts[first + rest], pool["free_gpus"]
     wanted = full * per_node + rest

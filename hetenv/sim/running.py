@@ -10,6 +10,8 @@ from hetenv.units import POWER_QUANTUM_W
 
 CHECKPOINT_TOLERANCE = 1e-9
 """Share of a checkpoint interval within which a multiple counts as reached, so that rounding does not decide."""
+OUTLIVED_SHARE = 0.1
+"""A job that has outlived its estimate is believed to need this share of the work it has done."""
 
 
 @kernel
@@ -85,15 +87,29 @@ def settle(state: State, facts: Facts, b: int, run: int) -> None:
 
 
 @kernel
+def believed_left(request: Rows, work: float) -> float:
+    """Believed work left of a job that has done `work`."""
+    if work < request["believed_work"]:
+        return request["believed_work"] - work
+    return OUTLIVED_SHARE * work
+
+
+@kernel
 def reschedule(state: State, facts: Facts, b: int, run: int) -> None:
     """Set the slot's next own instant from its settled work, and its place in the heap."""
     clock, row = state.clock[b], state.runs[b, run]
+    job, request = state.jobs[b, row["order"]], facts.requests[clock["world"], row["order"]]
+    end, believed = state.ends[b, run], believed_left(request, job["work"])
+    end["per_weight"], end["instant"] = 1.0 / request["weight"], job["instant"]
+    end["job"] = row["order"] if request["preemptible"] == 1 else NONE
     if row["is_stepping"] == 0:
         row["until"] = row["ready_s"]
+        end["believed_s"] = row["ready_s"] + believed / facts.configs[job["config"]]["rate"]
     else:
         row["rate"] = rate_of(state, facts, b, run)
-        left = target_work(state, facts, b, row["order"]) - state.jobs[b, row["order"]]["work"]
+        left = target_work(state, facts, b, row["order"]) - job["work"]
         row["until"] = clock["now"] + max(0.0, left) / row["rate"]
+        end["believed_s"] = clock["now"] + believed / row["rate"]
     if row["heap"] == NONE:
         clock["n_run_heap"] = heap.push(state.run_heap[b], state.runs[b], clock["n_run_heap"], run)
     else:

@@ -1,6 +1,7 @@
 """The state of a batch of simulations: one structured table per entity, batch axis first. Nothing else changes.
 
-Axes: B environments, J requests, R running slots, N nodes, P pools, S sites, G allocations, O window orders.
+Axes: B environments, J requests, R running slots, N nodes, P pools, S sites, G allocations, O window orders, C configurations,
+K classes, F footprints.
 Missing links and indices are NONE.
 """
 
@@ -78,6 +79,16 @@ RUN = np.dtype(
     align=True,
 )
 """[B, R]."""
+
+END = np.dtype(
+    [
+        ("believed_s", "f8"),  # when the work believed left would be done at the present rate, as of the last change of it
+        ("per_weight", "f8"),  # 1 / weight of the request
+        ("job", "i4"),  # that may be preempted, or NONE
+        ("instant", "i4"),  # of its last command
+    ]
+)
+"""[B, R], 24 bytes: what is asked of all running jobs at once."""
 
 NODE = np.dtype(
     [
@@ -202,6 +213,7 @@ class State(NamedTuple):
     clock: NDArray[np.void]
     jobs: NDArray[np.void]
     runs: NDArray[np.void]
+    ends: NDArray[np.void]
     nodes: NDArray[np.void]
     pools: NDArray[np.void]
     sites: NDArray[np.void]
@@ -239,6 +251,14 @@ class Facts(NamedTuple):
     """[C]."""
     sizes: NDArray[np.void]
     """[C] where each configuration fits."""
+    footprint: NDArray[np.int16]
+    """[C] which of the distinct footprints each configuration has."""
+    footprints: NDArray[np.int32]
+    """[F] a configuration of each distinct footprint."""
+    fastest: NDArray[np.int32]
+    """[C] configurations by class, first pool and rate, the fastest first."""
+    first_fastest: NDArray[np.int32]
+    """[K, P + 1] where those of a class and a pool begin."""
     classes: NDArray[np.void]
     """[K]."""
     rules: NDArray[np.void]

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from hetenv.env.candidates import believed_left
 from hetenv.jit import kernel
 from hetenv.jit_reference import by_reference
 from hetenv.sim.commands import Command, allows, is_legal, start_overhead_s
 from hetenv.sim.placement import fits
+from hetenv.sim.running import believed_left
 from hetenv.sim.tables import NONE, Facts, JobState, Rows, State
 
 N_FAILED = 32

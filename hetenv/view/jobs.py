@@ -3,10 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from hetenv.env.candidates import believed_left, best_left_s
+from hetenv.env.candidates import best_left_s
 from hetenv.jit import kernel
 from hetenv.jit_reference import by_reference
 from hetenv.sim.queue import next_queued
+from hetenv.sim.running import believed_left
 from hetenv.sim.tables import NONE, Facts, JobState, Rows, State
 
 JOB_VIEW = np.dtype(
