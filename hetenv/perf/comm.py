@@ -136,11 +136,19 @@ def gradient_s(setting: Any, size: int, stride: int, n_bytes: float) -> tuple[fl
 
 
 @kernel
-def exchange_s(setting: Any, size: int, n_bytes: float) -> tuple[float, float]:
-    """(INTRA, INTER) seconds of an all-to-all in which each of `size` neighbouring ranks sends `n_bytes`."""
+def exchange_s(setting: Any, size: int, copy_bytes: float) -> tuple[float, float]:
+    """(INTRA, INTER) seconds of an all-to-all of `size` neighbouring ranks, each sending every token to topk of them.
+
+    A token crosses to a node once, however many of its experts live there, and is spread inside it: of n nodes random
+    choice of k experts meets n(1 - (1 - 1/n)^k). copy_bytes: one copy of each of the rank's tokens.
+    """
     if size <= 1:
         return 0.0, 0.0
     local = min(float(size), setting["gpus_per_node"])
-    intra = wire_s(n_bytes * (local - 1.0) / size, setting["intra_s_per_byte"]) * setting["expert_link_rate"]
-    inter = wire_s(n_bytes * (size - local) / size, setting["nic_s_per_byte"]) * setting["expert_inter_rate"]
-    return intra, inter
+    sent = setting["topk"] * copy_bytes
+    intra = wire_s(sent * (size - 1.0) / size, setting["intra_s_per_byte"]) * setting["expert_link_rate"]
+    if local >= size:
+        return intra, 0.0
+    nodes = size / local
+    met = (nodes - 1.0) * (1.0 - (1.0 - 1.0 / nodes) ** setting["topk"])
+    return intra, wire_s(met * copy_bytes, setting["nic_s_per_byte"]) * setting["expert_inter_rate"]

@@ -100,7 +100,8 @@ globals."""
 CALIBRATION_SIGMA: Final[dict[str, float]] = {
     "gemm": 0.15,
     "peak": 0.1,
-    "conv": 0.4,
+    "conv": 0.2,
+    "convolution": 0.25,
     "elementwise": 0.4,
     "attention": 0.5,
     "dp": 0.7,

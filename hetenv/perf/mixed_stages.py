@@ -171,5 +171,6 @@ def _times(
     intra_a, inter_a = gradient_s(a, plan["dp"], plan["tp"], stage_a)
     intra_b, inter_b = gradient_s(b, plan["dp"], plan["tp"], stage_b)
     out["comm_s"][LinkLevel.INTRA] += a["dp_exposed"] * max(intra_a, intra_b)
-    out["comm_s"][LinkLevel.INTER] += a["dp_exposed"] * max(inter_a, inter_b)
-    out["hideable_s"][LinkLevel.INTER] = b["dp_hidden"] * back_b * -(-n_b // pp_b)
+    gradients = a["dp_exposed"] * max(inter_a, inter_b)
+    out["comm_s"][LinkLevel.INTER] += gradients
+    out["hideable_s"][LinkLevel.INTER] = min(gradients, b["dp_hidden"] * back_b * -(-n_b // pp_b))

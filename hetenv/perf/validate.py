@@ -64,6 +64,26 @@ def _grouped(runs: Sequence[Run], predicted: NDArray[np.float64], refused: Seque
     return found
 
 
+def _apart(runs: Sequence[Run], predicted: NDArray[np.float64]) -> dict[str, object]:
+    """Scores by kind of rows on accelerators and precisions that other sources hold too, and of those that none does:
+    without their source nothing is known of that hardware but its datasheet."""
+    holders: dict[tuple[str, str], set[str]] = {}
+    hardware = [
+        (run.devices.accelerator_entry.name, f"{run.devices.accelerator_entry.architecture}/{run.cells['precision']}")
+        for run in runs
+    ]
+    for run, names in zip(runs, hardware):
+        for level, name in enumerate(names):
+            holders.setdefault((str(level), name), set()).add(run.source_id)
+    alone = np.array([any(len(holders[str(i), name]) == 1 for i, name in enumerate(names)) for names in hardware], bool)
+    measured = np.array([run.measured_s for run in runs])
+    found: dict[str, object] = {}
+    for label, chosen in (("shared", ~alone), ("alone", alone)):
+        rows = {kind: chosen & np.array([run.kind == kind for run in runs], bool) for kind in KINDS}
+        found[label] = {kind: scores.score(predicted[row], measured[row]) for kind, row in rows.items()}
+    return found
+
+
 def _calibration_groups(runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
     """Runs by source and kind, at least MIN_TO_CALIBRATE each: expert models are calibrated apart, as they are scored."""
     groups: dict[tuple[str, str], list[Run]] = {}
@@ -175,6 +195,7 @@ def validate(
     all_runs = runs + good
     all_predicted = np.concatenate([predicted, np.array([mixed[run.row_id][0] for run in good])])
     shipped = _grouped(all_runs, all_predicted, refused)
+    shipped["hardware"] = _apart(runs, predicted)
     moe = np.array([run.kind == "moe" for run in runs], bool)
     without_source = as_shipped([run for run in runs if run.kind == "moe"], leave_out_models=False)
     shipped["moe_leave_one_source_out"] = scores.score(
