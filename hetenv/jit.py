@@ -20,7 +20,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 try:
     import numba
     from numba.core import event as numba_event
+    from numba.core import types as numba_types
     from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+    from numba.core.types.misc import unliteral
 except ImportError:  # the kernels are plain Python then: slow, same results
     numba = None
 
@@ -121,6 +123,24 @@ if numba is not None:
     def _install_notice() -> None:
         numba_event.register("numba:compile", _SlowCompileNotice())
 
+    def _widened(kind: Any) -> Any:
+        """The type for which a kernel is compiled where it is called with `kind`."""
+        kind = unliteral(kind)
+        is_whole = isinstance(kind, numba_types.IntEnumMember) or kind in numba_types.signed_domain
+        return numba_types.int64 if is_whole else kind
+
+    def _compile_once(dispatcher: Any) -> None:
+        """Have inner calls of a kernel share one compiled form.
+
+        Numba compiles another one for every width of an integer and every constant among the arguments: half of a cold compile.
+        """
+        find = dispatcher.get_call_template
+
+        def find_widened(args: Any, kws: Any) -> Any:
+            return find(tuple(map(_widened, args)), {name: _widened(kind) for name, kind in kws.items()})
+
+        dispatcher.get_call_template = find_widened
+
 
 def kernel(function: F) -> F:
     """Compile `function` with numba on first call; the plain function where numba is absent or switched off.
@@ -131,6 +151,7 @@ def kernel(function: F) -> F:
         return function
     _install_notice()
     dispatcher = numba.njit(function, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
+    _compile_once(dispatcher)
     if cache_folder() is not None:
         dispatcher._cache = _KernelCache(function)
         dispatcher._can_fallback_to_object_mode = False

@@ -22,6 +22,7 @@ from hetenv.objective import REWARD_TERMS, Account
 from hetenv.scenario import Scenario, load
 from hetenv.sim.tables import DELTA, NONE, Status
 
+_TERMINATED, _TRUNCATED, _ELAPSED_S = int(Status.TERMINATED), int(Status.TRUNCATED), int(Account.ELAPSED_S)
 Step = tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 
 
@@ -59,6 +60,7 @@ class HetVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         self.render_mode = checked_mode(render_mode, ("ansi",))
         self.autoreset_mode = _mode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self._same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         compiled = load(scenario).compile()
         self.num_envs = num_envs
         self.core = EnvCore(compiled, num_envs, reward)
@@ -142,12 +144,12 @@ class HetVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         flat, mask, rewards = self.core.step(actions)
         self._steps += ~begins
         status = self.core.simulator.state.clock["status"]
-        terminated, truncated = (status == Status.TERMINATED) & ~begins, (status == Status.TRUNCATED) & ~begins
+        terminated, truncated = (status == _TERMINATED) & ~begins, (status == _TRUNCATED) & ~begins
         if self._max_steps is not None:
             truncated |= (self._steps >= self._max_steps) & ~terminated
         self._is_over = terminated | truncated
         final: dict[str, Any] = {}
-        if self.autoreset_mode == AutoresetMode.SAME_STEP and self._is_over.any():
+        if self._same_step and self._is_over.any():
             final = self._final(flat, mask, self._is_over.copy())
             actions[:] = KEEP
             self._open(self._is_over.copy(), actions)
@@ -172,19 +174,15 @@ class HetVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
     def _info(self, mask: NDArray[np.int8], which: NDArray[np.bool_]) -> dict[str, Any]:
         """Info of some simulations, in Gymnasium's form; mask: [B, A], copied."""
-        delta = np.where(which[:, None], self.core.simulator.state.ledger[:, DELTA], 0.0)
-        elapsed_s = delta[:, Account.ELAPSED_S].copy()
-        discounts = [exp(-self._discount_per_s * seconds) for seconds in elapsed_s.tolist()]
+        delta, mask = self.core.simulator.state.ledger[:, DELTA], mask.copy()
+        if not which.all():
+            delta = np.where(which[:, None], delta, 0.0)
+            mask[~which] = 0
+        elapsed_s, discounts = delta[:, _ELAPSED_S].copy(), which.astype(np.float64)
+        if self._discount_per_s > 0.0:
+            discounts *= [exp(-self._discount_per_s * seconds) for seconds in elapsed_s.tolist()]
         terms = _marked({name: delta[:, account].copy() for name, account in self._terms.items()}, which)
-        return _marked(
-            {
-                "action_mask": np.where(which[:, None], mask, np.int8(0)),
-                "terms": terms,
-                "elapsed_s": elapsed_s,
-                "discount": np.where(which, discounts, 0.0),
-            },
-            which,
-        )
+        return _marked({"action_mask": mask, "terms": terms, "elapsed_s": elapsed_s, "discount": discounts}, which)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """[B, A] legal rows of the present decisions."""
