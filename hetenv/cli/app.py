@@ -8,6 +8,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from hetenv.cli import accuracy
+
 app = typer.Typer(
     name="hetenv",
     help="Scheduling jobs, with their parallelism, on heterogeneous GPU clusters.",
@@ -158,6 +160,11 @@ def plan(
     training = Training(model, global_batch, seq_len, precision, stack)
     found = searched(training, Devices(accelerator, gpus, gpus_per_node, inter_link), top)
     _print_json(found) if as_json else show.plans(found)
+
+
+app.command()(accuracy.validate)
+app.command()(accuracy.calibrate)
+app.command("fit-stacks")(accuracy.fit_stacks)
 
 
 @app.command()

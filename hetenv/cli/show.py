@@ -72,6 +72,24 @@ def plans(found: Mapping[str, Any]) -> None:
         print(f"{n:>8} plans illegal: {reason}")
 
 
+def accuracy(found: Mapping[str, Any]) -> None:
+    """Scores of the performance model, per cent."""
+    columns = ("mean %", "median %", "bias %", "n", "refused")
+    for score in ("as_shipped", "calibrated"):
+        kinds = {name: row for name, row in found[score].items() if isinstance(row, Mapping) and "mape" in row}
+        table(("kind", *columns), [[name, *_errors(row)] for name, row in kinds.items()], score.replace("_", " "))
+    rows = [[name, *_errors(row), row["spearman"]] for name, row in found["as_shipped"]["by_source"].items()]
+    table(("source", *columns, "rank corr."), rows, "as shipped, by source")
+    if "by" in found:
+        table(("value", *columns), [[name, *_errors(row)] for name, row in found["by"].items()], "as shipped")
+    pairs("ratios", found["ratio"])
+
+
+def _errors(row: Mapping[str, Any]) -> list[object]:
+    shares = [None if row[name] is None else 100.0 * row[name] for name in ("mape", "median_ape", "bias")]
+    return [*shares, row["n"], row["n_refused"]]
+
+
 def tree(title: str, found: Mapping[str, Any]) -> None:
     """Nested names and values."""
     _print(_grown(Tree(title), found))

@@ -6,7 +6,7 @@ until the gain falls below 0.3. Measured with robust log ratios, as in `fit`.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from hetenv.perf.constants import CALIBRATION_SIGMA, SIGMA, Parameter, parameter
 from hetenv.perf.fit_stacks import complete, fitted_runs, left_out_values
 from hetenv.perf.rows import STACK_ROW
 from hetenv.perf.runs import Run
+from hetenv.perf.scores import spearman, throughputs
 
 MAX_CONSTANTS = 8
 MIN_GAIN = 0.3
@@ -117,41 +118,73 @@ def calibrate(path: Path, source: str, runs: Sequence[Run] | None = None) -> dic
     }
 
 
-def draws(runs: Sequence[Run], n_draws: int, share: float = 0.3, seed: int = 0) -> tuple[NDArray[np.float64], float]:
-    """([N] mean relative error of each run over the draws that left it out, constants used): fitted on `share`, scored
-    on the rest.
+@dataclass(frozen=True)
+class Draws:
+    """What repeated calibrations on a part of the runs say of the rest. error, signed: [N] mean absolute and mean signed
+    relative error of each run over the draws that left it out, NaN where none did. spearman: mean over draws; used:
+    constants."""
 
-    The first array holds signed errors averaged in absolute value; runs never left out are NaN.
-    """
+    error: NDArray[np.float64]
+    signed: NDArray[np.float64]
+    spearman: float | None
+    used: float
+
+
+class _Tally:
+    """Sums over draws."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.runs = runs
+        self.total, self.signed, self.count = np.zeros(len(runs)), np.zeros(len(runs)), np.zeros(len(runs))
+        self.correlations: list[float] = []
+
+    def add(self, test: NDArray[np.intp], predicted_s: NDArray[np.float64]) -> None:
+        """Score the runs of one draw that were left out."""
+        part = [self.runs[i] for i in test]
+        measured = np.array([run.measured_s for run in part])
+        error = predicted_s / measured - 1.0
+        self.total[test] += np.abs(error)
+        self.signed[test] += error
+        self.count[test] += 1
+        found = spearman(throughputs(part, predicted_s), throughputs(part, measured))
+        self.correlations += [] if found is None else [found]
+
+    def draws(self, used: float) -> Draws:
+        """Means over all draws."""
+        n = np.where(self.count > 0, self.count, np.nan)
+        mean = float(np.mean(self.correlations)) if self.correlations else None
+        return Draws(self.total / n, self.signed / n, mean, used)
+
+
+def _split(rng: np.random.Generator, n: int, share: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Random (fitted, scored) indices."""
+    order = rng.permutation(n)
+    n_fit = max(2, round(share * n))
+    return np.sort(order[:n_fit]), np.sort(order[n_fit:])
+
+
+def draws(runs: Sequence[Run], n_draws: int, share: float = 0.3, seed: int = 0) -> Draws:
+    """Fitted on a random `share` of one source's runs, scored on the rest, `n_draws` times."""
     table = base_table(runs)
     rng = np.random.default_rng(seed)
-    total, count, used = np.zeros(len(runs)), np.zeros(len(runs)), 0
+    tally, used = _Tally(runs), 0
     for _ in range(n_draws):
-        order = rng.permutation(len(runs))
-        n_fit = max(2, round(share * len(runs)))
-        train, test = np.sort(order[:n_fit]), np.sort(order[n_fit:])
+        train, test = _split(rng, len(runs), share)
         part = _even(table.take(train))
         values = choose(part, candidates(part.runs))
         used += len(values)
-        scored = table.take(test)
-        predicted = fit.predicted_s(scored, values)
-        total[test] += np.abs(predicted / np.exp(scored.log_measured) - 1.0)
-        count[test] += 1
-    return total / np.where(count > 0, count, np.nan), used / n_draws
+        tally.add(test, fit.predicted_s(table.take(test), values))
+    return tally.draws(used / n_draws)
 
 
 def scalar_draws(
     runs: Sequence[Run], predicted_s: NDArray[np.float64], n_draws: int, share: float = 0.3, seed: int = 0
-) -> NDArray[np.float64]:
-    """[N] mean absolute error of each run when one factor on `predicted_s` is set on `share` of the runs (median log ratio)."""
+) -> Draws:
+    """The same with one factor on `predicted_s`, the median log ratio of the fitted runs."""
     rng = np.random.default_rng(seed)
     log_ratio = np.log([run.measured_s for run in runs]) - np.log(predicted_s)
-    total, count = np.zeros(len(runs)), np.zeros(len(runs))
+    tally = _Tally(runs)
     for _ in range(n_draws):
-        order = rng.permutation(len(runs))
-        n_fit = max(2, round(share * len(runs)))
-        factor = np.median(log_ratio[order[:n_fit]])
-        test = order[n_fit:]
-        total[test] += np.abs(np.expm1(factor - log_ratio[test]))
-        count[test] += 1
-    return np.asarray(total / np.where(count > 0, count, np.nan))
+        train, test = _split(rng, len(runs), share)
+        tally.add(test, predicted_s[test] * np.exp(np.median(log_ratio[train])))
+    return tally.draws(1.0)

@@ -5,7 +5,7 @@ source, and for expert models without that model. Calibrated: at most eight cons
 scored on the rest. Ratio: within one source, between plans and between accelerators of one workload.
 """
 
-import csv
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +13,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hetenv.perf import calibrate, fit, scores
+from hetenv.errors import TraceError, unknown
+from hetenv.perf import fit, scores
+from hetenv.perf.calibrate import Draws, draws, scalar_draws
 from hetenv.perf.fit_stacks import complete, left_out_values
 from hetenv.perf.mixed_runs import predict_mixed, profiled
+from hetenv.perf.predictions import predictions, write_predictions
 from hetenv.perf.runs import Run, read_runs
 from hetenv.perf.settle import settled
 
@@ -100,31 +103,37 @@ def calibrated(
     profiled_s: by row_id, seconds predicted from layer profiles; where a source has them, one scalar is calibrated instead.
     """
     known = profiled_s or {}
-    errors: dict[str, list[NDArray[np.float64]]] = {kind: [] for kind in KINDS}
-    per_source: dict[str, list[tuple[NDArray[np.float64], float]]] = {}
+    by_kind: dict[str, list[Draws]] = {kind: [] for kind in KINDS}
+    by_source: dict[str, list[Draws]] = {}
     for (source, kind), part in _calibration_groups(runs).items():
         if all(run.row_id in known for run in part):
-            error, used = calibrate.scalar_draws(part, np.array([known[run.row_id] for run in part]), n_draws), 1.0
+            found = scalar_draws(part, np.array([known[run.row_id] for run in part]), n_draws)
         else:
-            error, used = calibrate.draws(part, n_draws)
-        errors[kind].append(error[~np.isnan(error)])
-        per_source.setdefault(source, []).append((error[~np.isnan(error)], used))
-    found: dict[str, object] = {}
-    for kind in KINDS:
-        found[kind] = _absolute(np.concatenate(errors[kind]) if errors[kind] else np.zeros(0))
-    found["by_source"] = {
-        source: _absolute(np.concatenate([error for error, _ in parts])) | {"constants_used": max(n for _, n in parts)}
-        for source, parts in per_source.items()
+            found = draws(part, n_draws)
+        by_kind[kind].append(found)
+        by_source.setdefault(source, []).append(found)
+    result: dict[str, object] = {kind: _drawn(parts) for kind, parts in by_kind.items()}
+    result["by_source"] = {
+        source: _drawn(parts)
+        | {
+            "spearman": parts[0].spearman,
+            "constants_used": max(part.used for part in parts),
+        }
+        for source, parts in by_source.items()
     }
-    return found
+    return result
 
 
-def _absolute(error: NDArray[np.float64]) -> dict[str, float | int | None]:
-    """Score of absolute errors, whose sign the draws have averaged away."""
+def _drawn(parts: Sequence[Draws]) -> dict[str, float | int | None]:
+    """Score over draws; a run that no draw left out does not count."""
+    if not parts:
+        return {"mape": None, "median_ape": None, "bias": None, "n": 0, "n_refused": 0}
+    error = np.concatenate([part.error[~np.isnan(part.error)] for part in parts])
+    signed = np.concatenate([part.signed[~np.isnan(part.signed)] for part in parts])
     return {
-        "mape": float(error.mean()) if len(error) else None,
-        "median_ape": float(np.median(error)) if len(error) else None,
-        "bias": None,
+        "mape": float(error.mean()),
+        "median_ape": float(np.median(error)),
+        "bias": float(np.median(signed)),
         "n": len(error),
         "n_refused": 0,
     }
@@ -143,30 +152,6 @@ def ratio(runs: Sequence[Run], predicted: NDArray[np.float64]) -> dict[str, floa
     }
 
 
-def predictions(
-    every: Sequence[Run], seconds: Mapping[tuple[object, ...], float], mixed: Mapping[str, tuple[float, str]]
-) -> list[dict[str, object]]:
-    """Rows of predictions.csv: one per measured row."""
-    rows: list[dict[str, object]] = []
-    for run in every:
-        predicted, refused = seconds.get(run.key, float("nan")), run.refused
-        if run.row_id in mixed:
-            predicted, refused = mixed[run.row_id]
-        rows.append(
-            {
-                "row_id": run.row_id,
-                "source_id": run.source_id,
-                "kind": run.kind,
-                "measured_iter_s": run.measured_s,
-                "predicted_iter_s": "" if np.isnan(predicted) else predicted,
-                "stack": run.stack,
-                "flags": "; ".join(run.flags),
-                "refused": refused,
-            }
-        )
-    return rows
-
-
 def validate(
     path: Path | str,
     by: str = "source_id",
@@ -176,7 +161,8 @@ def validate(
 ) -> dict[str, object]:
     """Scores of a file in the form of published training runs: {"as_shipped", "calibrated", "ratio"}.
 
-    by: column that further groups as-shipped scores (result under "by"). out: folder that gets predictions.csv.
+    by: column that further groups as-shipped scores (result under "by"). out: folder that gets predictions.csv, and scatter.png
+    where matplotlib is installed.
     stacks: source_id -> stack name, for sources that the catalog does not know.
     """
     path = Path(path)
@@ -196,6 +182,8 @@ def validate(
     all_predicted = np.concatenate([predicted, np.array([mixed[run.row_id][0] for run in good])])
     shipped = _grouped(all_runs, all_predicted, refused)
     shipped["hardware"] = _apart(runs, predicted)
+    shipped["n_rows"] = len(every)
+    shipped["refused"] = dict(Counter(run.refused or mixed[run.row_id][1] for run in refused))
     moe = np.array([run.kind == "moe" for run in runs], bool)
     without_source = as_shipped([run for run in runs if run.kind == "moe"], leave_out_models=False)
     shipped["moe_leave_one_source_out"] = scores.score(
@@ -209,28 +197,26 @@ def validate(
         "ratio": ratio(runs, predicted),
     }
     if by != "source_id":
-        values = np.array([run.cells.get(by, "") for run in all_runs])
-        measured = np.array([run.measured_s for run in all_runs])
-        result["by"] = {
-            str(value): scores.score(all_predicted[values == value], measured[values == value])
-            for value in np.unique(values)
-        }
+        result["by"] = _by_column(all_runs, all_predicted, by)
     if out is not None:
-        _write_predictions(Path(out), every, runs, predicted, mixed)
+        seconds = {run.key: float(value) for run, value in zip(runs, predicted)}
+        write_predictions(Path(out), predictions(every, seconds, mixed))
     return result
 
 
-def _write_predictions(
-    folder: Path,
-    every: Sequence[Run],
-    runs: Sequence[Run],
-    predicted: NDArray[np.float64],
-    mixed: Mapping[str, tuple[float, str]],
-) -> None:
-    seconds = {run.key: float(value) for run, value in zip(runs, predicted)}
-    rows = predictions(every, seconds, mixed)
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "predictions.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+def _by_column(runs: Sequence[Run], predicted: NDArray[np.float64], column: str) -> dict[str, object]:
+    """Scores of the rows that share a value of a column."""
+    if runs and column not in runs[0].cells:
+        raise TraceError(unknown("column", column, runs[0].cells))
+    values = np.array([run.cells[column] for run in runs])
+    measured = np.array([run.measured_s for run in runs])
+    return {
+        str(value): scores.score(predicted[values == value], measured[values == value]) for value in np.unique(values)
+    }
+
+
+def refused_share(result: Mapping[str, object]) -> float:
+    """Share of the measured rows that the model refuses."""
+    shipped = result["as_shipped"]
+    assert isinstance(shipped, dict)
+    return float(sum(shipped["refused"].values()) / shipped["n_rows"]) if shipped["n_rows"] else 0.0

@@ -136,6 +136,13 @@ def test_shipped_dense_predictions_without_their_source_are_within_the_stated_er
 
 
 @needs_runs
+def test_expert_models_without_their_model_are_within_the_stated_errors() -> None:
+    runs = [run for run in fitted_runs(RUNS) if run.kind == "moe"]
+    error = np.abs(as_shipped(runs) / np.array([run.measured_s for run in runs]) - 1.0)
+    assert error.mean() <= 0.20 and np.median(error) <= 0.14
+
+
+@needs_runs
 def test_validation_gives_the_three_scores_and_a_row_per_measurement(tmp_path: Path) -> None:
     found = validate(RUNS, out=tmp_path, n_draws=1)
     assert set(found) == {"as_shipped", "calibrated", "ratio"}
