@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hetenv.bench.speed import _changed_bytes, _footprint, _Replay, busy_scenario, measure
+from hetenv.bench.speed import REPLAYS, _changed_bytes, _footprint, _Replay, busy_scenario, measure
 
 PROMISED = {
     "gym_make_decisions_per_cpu_s",
@@ -16,6 +16,7 @@ PROMISED = {
     "cold_compile_s",
     "state_bytes_per_env",
     "touched_bytes_per_step",
+    "noise",
 }
 
 
@@ -30,15 +31,16 @@ def test_actions_are_drawn_in_one_pass_and_replayed_in_the_next() -> None:
         passes[-1].append(action)
         return np.array([0, 1, 1, 0, 0], np.int8)
 
-    assert _Replay(reset, step, lambda: 1).rate(50, 10) > 0
-    drawn, replayed = passes
-    assert drawn == replayed and len(drawn) == 60
+    rates = _Replay(reset, step, lambda: 1).rates(50, 10)
+    assert len(rates) == REPLAYS and min(rates) > 0
+    drawn, *replayed = passes
+    assert replayed == REPLAYS * [drawn] and len(drawn) == 60
     assert set(drawn[1:]) == {1, 2}
 
 
 def test_an_empty_queue_is_noticed() -> None:
     with pytest.raises(AssertionError, match="queue"):
-        _Replay(lambda: np.ones(2, np.int8), lambda _: np.ones(2, np.int8), lambda: 0).rate(1, 0)
+        _Replay(lambda: np.ones(2, np.int8), lambda _: np.ones(2, np.int8), lambda: 0).rates(1, 0)
 
 
 def test_changed_bytes_count_cache_lines() -> None:
