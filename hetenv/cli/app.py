@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from hetenv.cli import accuracy
+from hetenv.errors import ScenarioError
 
 app = typer.Typer(
     name="hetenv",
@@ -137,28 +138,37 @@ def bench(
 
 @app.command()
 def plan(
-    model: Annotated[str, typer.Argument(help="a model of the catalog, e.g. llama3-8b")],
-    accelerator: Annotated[str, typer.Option("--accelerator", "-a", help="of the catalog, e.g. H100-SXM-80")],
-    gpus: Annotated[int, typer.Option("--gpus", "-g", min=1)],
-    global_batch: Annotated[int, typer.Option("--global-batch", "-b", help="samples per step", min=1)],
-    seq_len: Annotated[int, typer.Option(help="tokens per sample; 0: the model's default", min=0)] = 0,
+    name: Annotated[str | None, typer.Argument(help="a model of the catalog, e.g. llama3-8b", metavar="MODEL")] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="the same as an option")] = None,
+    on: Annotated[list[str] | None, typer.Option("--on", help="NAME:COUNT of the catalog; twice for two kinds")] = None,
+    accelerator: Annotated[str | None, typer.Option("--accelerator", "-a", help="with --gpus: as --on NAME:COUNT")] = None,
+    gpus: Annotated[int | None, typer.Option("--gpus", "-g", min=1)] = None,
+    batch: Annotated[int, typer.Option("--batch", "--global-batch", "-b", help="samples per step", min=1)] = 256,
+    seq: Annotated[int, typer.Option("--seq", "--seq-len", help="tokens per sample; 0: the model's default", min=0)] = 0,
     precision: Annotated[str, typer.Option()] = "bf16",
     stack: Annotated[str, typer.Option(help="calibrated constants, a row of the catalog")] = "default",
     gpus_per_node: Annotated[int, typer.Option(min=1)] = 8,
     inter_link: Annotated[str, typer.Option(help="a node's links to the others")] = "IB-HDR-4x",
     top: Annotated[int, typer.Option(help="how many plans", min=1)] = 5,
+    timeline: Annotated[Path | None, typer.Option(help="file for the best plan's step, Chrome trace format")] = None,
     as_json: Json = False,
 ) -> None:
-    """Search the fastest parallel plans of a training job on equal GPUs.
+    """Search the fastest parallel plans of a training job on one or two kinds of GPU.
 
-    Example: hetenv plan llama3-8b --accelerator H100-SXM-80 --gpus 16 --global-batch 64
+    Example: hetenv plan --model llama3-70b --seq 8192 --batch 512 --on H100-SXM-80:64 --on A100-SXM-80:64
     """
     from hetenv.cli import show
-    from hetenv.cli.plans import searched
-    from hetenv.perf import Devices, Training
+    from hetenv.cli.plans import pools_of, searched
+    from hetenv.perf import Training
 
-    training = Training(model, global_batch, seq_len, precision, stack)
-    found = searched(training, Devices(accelerator, gpus, gpus_per_node, inter_link), top)
+    chosen = model or name
+    if chosen is None or (model and name):
+        raise ScenarioError("name one model, e.g. hetenv plan llama3-8b")
+    if (accelerator is None) != (gpus is None):
+        raise ScenarioError("--accelerator and --gpus go together; --on NAME:COUNT says both")
+    wanted = [*(on or []), *([f"{accelerator}:{gpus}"] if accelerator else [])]
+    pools = pools_of(wanted, gpus_per_node, inter_link)
+    found = searched(Training(chosen, batch, seq, precision, stack), pools, top, timeline)
     _print_json(found) if as_json else show.plans(found)
 
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.tree import Tree
@@ -38,7 +39,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str |
         is_number = bool(rows) and isinstance(rows[0][index], int | float)
         found.add_column(column, justify="right" if is_number else "left")
     for row in rows:
-        found.add_row(*(figure(value) for value in row))
+        found.add_row(*(escape(figure(value)) for value in row))
     _print(found)
 
 
@@ -64,12 +65,27 @@ def pairs(title: str, found: Mapping[str, Any]) -> None:
 
 
 def plans(found: Mapping[str, Any]) -> None:
-    keys = ("plan", "iter_s", "samples_per_s", "mfu", "memory_gbytes", "exposed_s")
-    columns = ("plan", "step s", "samples/s", "MFU", "memory GB", "exposed s")
-    title = f"{len(found['plans'])} fastest of {found['n_plans']} plans"
-    table(columns, [[row[key] for key in keys] for row in found["plans"]], title)
+    keys = ("plan", "iter_s", "tokens_per_s", "mfu", "memory_gbytes", "exposed_s", "usd_per_gtoken", "kwh_per_gtoken")
+    columns = ("plan", "step s", "tokens/s", "MFU", "memory GB", "exposed s", "power kW", "$/Gtoken", "kWh/Gtoken", "layers")
+    rows = []
+    for row in found["plans"]:
+        cells = [row[key] for key in keys]
+        layers = " | ".join(f"{part['on']}: {_layers(part['layers'])}" for part in row["split"])
+        rows.append([*cells[:6], row["power_w"] / 1e3, *cells[6:], layers])
+    table(columns, rows, f"{len(rows)} fastest of {found['n_plans']} plans")
     for reason, n in found["illegal"].items():
         print(f"{n:>8} plans illegal: {reason}")
+
+
+def _layers(sizes: Sequence[int]) -> str:
+    """Stages of equal size together: 4x10 for four stages of ten layers."""
+    runs: list[list[int]] = []
+    for size in sizes:
+        if runs and runs[-1][1] == size:
+            runs[-1][0] += 1
+        else:
+            runs.append([1, size])
+    return " ".join(f"{n}x{size}" for n, size in runs)
 
 
 def accuracy(found: Mapping[str, Any]) -> None:

@@ -37,7 +37,7 @@ def merged(pools: Pair) -> Devices:
     return pools[0].with_gpus(pools[0].n_gpus + pools[1].n_gpus)
 
 
-def _slowest_links(
+def slowest_links(
     training: Training, pools: Pair, batches: tuple[int, int], others: tuple[int, int]
 ) -> list[NDArray[np.void]]:
     """SETTING_ROWs of both pools with their batch share, the other's replicas, and the slower link between nodes."""
@@ -88,7 +88,7 @@ def estimate_data(training: Training, pools: Pair, plans: tuple[Plan, Plan], bat
         raise PlanError(f"batches={batches}: must be positive and sum to the global batch {training.global_batch}")
     others = (plans[1].dp * plans[1].cp, plans[0].dp * plans[0].cp)
     rows = np.zeros(2, ESTIMATE_ROW)
-    for i, setting in enumerate(_slowest_links(training, pools, batches, others)):
+    for i, setting in enumerate(slowest_links(training, pools, batches, others)):
         estimate_rows(setting[0], plan_row(plans[i]), rows[i : i + 1])
     layers = training.model_entry.layers
     return _combined(training, pools, MixedPlan("data", plans, batches, (layers, layers)), rows)
@@ -104,7 +104,8 @@ def batch_splits(total: int, units: tuple[int, int], speeds: tuple[float, float]
     return [(a, total - a) for _, a in sorted(found)[:4]]
 
 
-def _data_candidates(training: Training, pools: Pair) -> list[Estimate]:
+def data_candidates(training: Training, pools: Pair) -> list[Estimate]:
+    """Good pairs of plans, legal or not: each kind's fastest at shares near the proportional ones."""
     parts = []
     for pool in pools:
         share = max(1, training.global_batch * pool.n_gpus // (pools[0].n_gpus + pools[1].n_gpus))
@@ -161,14 +162,6 @@ def _pipeline_candidates(training: Training, pools: Pair) -> list[Estimate]:
     return found
 
 
-def search_mixed(training: Training, pools: Pair, top: int = 5) -> list[Estimate]:
-    """The fastest legal plans over both pools together, best first; [] where nothing fits."""
-    if same_kind(pools):
-        return list(search(training, merged(pools), top).best)
-    found = [one for one in _data_candidates(training, pools) + _pipeline_candidates(training, pools) if one.is_legal]
-    return sorted(found, key=lambda one: (one.iter_s, one.memory_bytes))[:top]
-
-
 def configurations_mixed(training: Training, pools: Pair) -> list[Estimate]:
     """What a simulator tabulates for two pools: the fastest plan of each mode, at most two."""
     if same_kind(pools):
@@ -178,7 +171,7 @@ def configurations_mixed(training: Training, pools: Pair) -> list[Estimate]:
             if isinstance(one.plan, Plan)
         ]
     best = []
-    for candidates in (_data_candidates(training, pools), _pipeline_candidates(training, pools)):
+    for candidates in (data_candidates(training, pools), _pipeline_candidates(training, pools)):
         legal = [one for one in candidates if one.is_legal]
         if legal:
             best.append(min(legal, key=lambda one: (one.iter_s, one.memory_bytes)))

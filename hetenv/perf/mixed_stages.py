@@ -38,8 +38,10 @@ def _split_memory(a: Any, b: Any, plan: Any, n_a: int, pp_a: int, pp_b: int, n_m
 
 
 @kernel
-def _illegal(a: Any, plan: Any, pp: int) -> int:
+def _illegal(a: Any, b: Any, plan: Any, pp: int) -> int:
     """Reason code of the common part of the plan."""
+    if a["precision_ok"] == 0 or b["precision_ok"] == 0:
+        return Reason.PRECISION.value
     if a["is_convolution"] > 0 or a["n_experts"] > 0:
         return Reason.KIND.value
     if pp > a["layers"]:
@@ -89,7 +91,7 @@ def price_stages(a: Any, b: Any, plan: Any, pp_a: int, pp_b: int, out_a: Any, ou
     Both rows carry the job's times; memory and powers are each kind's own.
     """
     pp = pp_a + pp_b
-    reason = _illegal(a, plan, pp)
+    reason = _illegal(a, b, plan, pp)
     _clear(out_a, reason)
     _clear(out_b, reason)
     if reason != 0:

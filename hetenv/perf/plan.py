@@ -1,7 +1,7 @@
 """A parallel plan: how one job's model, batch and optimizer are spread over its GPUs. Legality is checked in
 `legality`."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,16 @@ class MixedPlan:
     def n_gpus(self) -> int:
         """GPUs of both kinds."""
         return self.plans[0].n_gpus + self.plans[1].n_gpus
+
+    @property
+    def whole(self) -> Plan:
+        """One plan in place of both: replicas of both kinds in data mode, stages of both in pipeline mode; the rest is that
+        of the kind with the larger part."""
+        a, b = self.plans
+        if self.mode == "pipeline":
+            return replace(a, pp=a.pp + b.pp)
+        larger = a if self.batches[0] >= self.batches[1] else b
+        return replace(larger, dp=a.dp + b.dp)
 
     def __str__(self) -> str:
         a, b = self.plans

@@ -1,6 +1,8 @@
 """What people ask about a plan beyond its step time: memory of each stage, layers of each stage, $ and kWh per billion tokens."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from hetenv.perf.estimate import Estimate
 from hetenv.perf.memory import (
@@ -10,7 +12,8 @@ from hetenv.perf.memory import (
     micro_batches_in_flight,
     model_state_bytes,
 )
-from hetenv.perf.plan import Plan, split_layers
+from hetenv.perf.mixed_stages import stage_bytes
+from hetenv.perf.plan import MixedPlan, Plan, plan_row, split_layers
 from hetenv.perf.rows import Recompute
 from hetenv.perf.training import Devices, Training, setting_row
 from hetenv.units import GIGA, HOUR_S, JOULE_PER_KWH
@@ -28,17 +31,16 @@ class Price:
     kwh_per_gtoken: float
 
 
-def price(estimate: Estimate, devices: Devices) -> Price:
-    """Rent and energy of a plan on one kind of device; inf where it cannot run."""
+def price(estimate: Estimate, pools: Sequence[Devices]) -> Price:
+    """Rent and energy of a plan on one or two kinds of devices; inf where it cannot run."""
     rate = estimate.samples_per_s
     if rate == 0.0:
-        return Price(float("inf"), float("inf"), float("inf"))
-    entry = devices.accelerator_entry
-    usd_per_sample = entry.usd_per_gpu_h * estimate.n_gpus / HOUR_S / rate
-    host_j = HOST_SHARE * entry.tdp_w * estimate.n_gpus / rate
-    kwh = (estimate.energy_j_per_sample + host_j) / JOULE_PER_KWH
+        return Price(inf, inf, inf)
+    usd_per_s = sum(pool.n_gpus * pool.accelerator_entry.usd_per_gpu_h for pool in pools) / HOUR_S
+    host_w = HOST_SHARE * sum(pool.n_gpus * pool.accelerator_entry.tdp_w for pool in pools)
+    kwh = (estimate.energy_j_per_sample + host_w / rate) / JOULE_PER_KWH
     tokens = max(1, estimate.tokens_per_sample)
-    return Price(usd_per_sample * GIGA, usd_per_sample * GIGA / tokens, kwh * GIGA / tokens)
+    return Price(usd_per_s / rate * GIGA, usd_per_s / rate * GIGA / tokens, kwh * GIGA / tokens)
 
 
 def stage_layers(training: Training, plan: Plan) -> tuple[int, ...]:
@@ -68,3 +70,20 @@ def stage_memory_bytes(training: Training, devices: Devices, plan: Plan) -> tupl
             stored += tokens * float(setting["act_token_head"]) / plan.tp
         found.append(states + CONTEXT_BYTES + FRAGMENTATION * stored)
     return tuple(float(value) for value in found)
+
+
+def mixed_stage_memory_bytes(training: Training, pools: tuple[Devices, Devices], plan: MixedPlan) -> tuple[float, ...]:
+    """Peak memory of one GPU of each stage of a pipeline over two kinds, first stage first."""
+    whole = plan.whole
+    row = plan_row(whole)[0]
+    n_micro = training.global_batch // (whole.dp * whole.micro_batch)
+    found: list[float] = []
+    for pool in (plan.first, 1 - plan.first):
+        setting = setting_row(training, pools[pool])[0]
+        for n_layers in split_layers(plan.layers[pool], plan.plans[pool].pp):
+            stage = len(found)
+            is_last = stage == whole.pp - 1
+            ends = float(setting["params_first"]) * (stage == 0) + float(setting["params_last"]) * is_last
+            held = min(n_micro, whole.pp - stage)
+            found.append(float(stage_bytes(setting, row, n_layers, held, ends, is_last)))
+    return tuple(found)

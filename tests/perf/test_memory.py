@@ -58,12 +58,12 @@ def test_first_stage_holds_most_and_the_estimate_covers_every_stage() -> None:
 def test_price_and_energy_of_a_billion_tokens() -> None:
     training, devices = Training("llama3-8b", 64), Devices("H100", 8)
     found = perf.estimate(training, devices, Plan(dp=8, zero=3, recompute=Recompute.FULL))
-    cost = price(found, devices)
+    cost = price(found, [devices])
     hours = 1e9 / found.tokens_per_s / 3600
     assert cost.usd_per_gtoken == pytest.approx(hours * 8 * catalog.accelerator("H100").usd_per_gpu_h)
     assert hours * 8 * 0.4 < cost.kwh_per_gtoken < hours * 8 * 1.1
     refused = perf.estimate(training, devices, Plan(dp=4))
-    assert np.isinf(price(refused, devices).usd_per_gtoken)
+    assert np.isinf(price(refused, [devices]).usd_per_gtoken)
 
 
 def test_grouped_queries_and_gated_ffn_change_the_activations() -> None:

@@ -8,7 +8,8 @@ import pytest
 from hetenv import catalog, perf
 from hetenv.errors import PlanError
 from hetenv.perf import Devices, Plan, Training
-from hetenv.perf.mixed import configurations_mixed, estimate_data, estimate_pipeline, search_mixed
+from hetenv.perf.mixed import configurations_mixed, estimate_data, estimate_pipeline
+from hetenv.perf.search_mixed import search_pair
 from hetenv.perf.traffic import hetero_speed_up
 
 GPT = Training("gpt3-1.3b", 768, precision="fp16")
@@ -39,12 +40,12 @@ def test_proportional_shares_run_at_the_sum_of_throughputs() -> None:
 def test_equal_kinds_equal_the_plain_model_bit_for_bit() -> None:
     pools = (A100, replace(A100, n_gpus=8))
     plain = perf.search(GPT, A100.with_gpus(16), top=3).best
-    assert tuple(search_mixed(GPT, pools, top=3)) == plain
+    assert search_pair(GPT, pools, top=3).best == plain
     assert configurations_mixed(GPT, pools)[0] == plain[0]
 
 
 def test_a_job_may_run_faster_on_both_kinds_than_on_either() -> None:
-    best = search_mixed(GPT, (H100, A100), top=1)[0]
+    best = search_pair(GPT, (H100, A100), top=1).best[0]
     each = [perf.search(GPT, pool, top=1).best[0].samples_per_s for pool in (H100, A100)]
     assert best.samples_per_s > max(each)
     assert hetero_speed_up(best.samples_per_s, (each[0], each[1])) <= 1.0
@@ -96,7 +97,7 @@ def test_shares_must_sum_to_the_global_batch() -> None:
 
 
 def test_step_identity_holds_over_mixed_pools() -> None:
-    for one in search_mixed(GPT, (H100, A100), top=20):
+    for one in search_pair(GPT, (H100, A100), top=20).best:
         exposed = sum(max(0.0, c - h) for c, h in zip(one.comm_s, one.hideable_s))
         assert one.iter_s == pytest.approx(one.compute_s + exposed, rel=1e-12)
         assert 0 < one.mfu <= 1 and np.isfinite(one.power_compute_w)
