@@ -12,7 +12,7 @@ from hetenv.sim.commands import Command
 from hetenv.units import DAY_S, HOUR_S
 from hetenv.view import View
 
-from .energy import NEAR, added_energy_j, nearly_least, quickest
+from .energy import NEAR, accepted, added_energy_j, nearly_least, quickest
 from .kinds import kinds_of
 from .sizing import gpu_prices
 
@@ -35,9 +35,9 @@ class CarbonAware:
     The intensity of a site is that of one more job: its surplus of renewable power counts as 0, the rest as the grid does.
     It is clean at up to the quantile CLEAN_SHARE of its own past day plus TOLERANCE; so where intensity never changes nobody waits
     (the threshold rules of Wiesner et al., "Let's wait awhile", Middleware 2021, with the past for a forecast). Oldest first, each
-    job takes a configuration at a clean site, within NEAR of the least added energy the one of least cost (`sizing`). A job
-    whose patience is over, or whose deadline leaves no more than half its run time to spare, goes first and takes the
-    least carbon among all that fits; until it finds room no other job starts. Nothing that runs is changed.
+    job takes a configuration at a clean site that it accepts as in `fifo`, within NEAR of the least added energy the one of least
+    cost (`sizing`). A job whose patience is over, or whose deadline leaves no more than half its run time to spare, goes first and
+    takes the least carbon among all that fits; until it finds room no other job starts. Nothing that runs is changed.
     """
 
     name = "carbon_aware"
@@ -61,8 +61,9 @@ class CarbonAware:
             if kind in full:
                 continue
             now = _intensity(view, view.configs["power_w"] * view.pool_pue[view.configs["pool_a"]], _site(view))
-            options = view.options(job)
+            options, prices = view.options(job), gpu_prices(view, view.n_queued - 1)
             if not urgent[place]:
+                options = accepted(view, job, options, prices)
                 options = options[now[options] <= clean[_site(view)[options]]]
             elif options.size:
                 options = nearly_least(options, now * added_j, NEAR)
@@ -72,7 +73,7 @@ class CarbonAware:
                 full.add(kind)
                 continue
             good = nearly_least(options, added_j, NEAR)
-            yield Order(Command.START, job, quickest(view, good, gpu_prices(view, view.n_queued - 1)))
+            yield Order(Command.START, job, quickest(view, good, prices))
 
     def _clean(self, view: View) -> NDArray[np.float64]:
         """[S] intensity up to which each site counts as clean, kg/J; notes the present one."""

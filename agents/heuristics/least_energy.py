@@ -7,7 +7,7 @@ from hetenv.policy import Order
 from hetenv.sim.commands import Command
 from hetenv.view import View
 
-from .energy import added_energy_j, nearly_least, quickest
+from .energy import accepted, added_energy_j, nearly_least, quickest
 from .kinds import kinds_of
 from .sizing import gpu_prices
 
@@ -16,10 +16,11 @@ NEAR: Final = 0.1
 
 
 class LeastEnergy:
-    """FIFO with greedy skip in which each job takes the configuration that adds least energy, of those that fit now.
+    """FIFO with greedy skip in which each job takes the configuration that adds least energy, of those that fit now and it accepts.
 
     What counts is energy above idle power, PUE included: idle GPUs draw power anyway. Of configurations within NEAR of the
-    least one that with the least cost (`sizing`) is taken. No job waits for a thriftier pool. Nothing that runs is changed.
+    least one that with the least cost (`sizing`) is taken. A job waits where all that fits is too slow, as in `fifo`, but not for a
+    thriftier pool. Nothing that runs is changed.
     """
 
     name = "least_energy"
@@ -35,9 +36,10 @@ class LeastEnergy:
         for job, kind in zip(queue.tolist(), kinds.tolist()):
             if kind in full:
                 continue
-            options = view.options(job)
+            prices = gpu_prices(view, view.n_queued - 1)
+            options = accepted(view, job, view.options(job), prices)
             if not options.size:
                 full.add(kind)
                 continue
             good = nearly_least(options, added_j, NEAR)
-            yield Order(Command.START, job, quickest(view, good, gpu_prices(view, view.n_queued - 1)))
+            yield Order(Command.START, job, quickest(view, good, prices))

@@ -60,6 +60,14 @@ def test_least_energy_starts_what_fits_in_order_of_submit() -> None:
     assert started(found) == [(0.0, 0, 0), (0.0, 2, 0), (10.0, 3, 0), (50.0, 1, 1)]  # the pair has to wait for two GPUs
 
 
+def test_least_energy_takes_nothing_that_is_far_too_slow() -> None:
+    """A thrifty single GPU at a third of the speed is taken while nothing runs, but not beside the pair that is free."""
+    ways = tabulate((0.0, 0.0, [config_row(0, 1, power_w=10.0, compute_s=3.0), config_row(0, 2, power_w=900.0)]))
+    jobs = [{"work": 10.0}, {"work": 10.0, "min_gpus": 1}]
+    found = episode(scenario(ways, gpus=3), "least_energy", jobs)
+    assert started(found) == [(0.0, 0, 0), (0.0, 1, 1)]
+
+
 def test_best_throughput_gives_gpus_to_the_kind_that_suits_them() -> None:
     ways = tabulate((0.0, 0.0, [config_row(0, 1, efficiency=0.3)]), (0.0, 0.0, [config_row(0, 1, efficiency=0.9)]))
     jobs = [{"work": 10.0}, {"work": 20.0, "job_class": 1}, {"work": 30.0, "job_class": 1}, {"work": 5.0}]
