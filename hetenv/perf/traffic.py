@@ -35,3 +35,9 @@ def sharded_weight_share(sharded_params: float, n_params: float, n_shards: int) 
 def hetero_speed_up(mixed_rate: float, alone_rates: tuple[float, ...]) -> float:
     """H2 (arXiv 2505.17548): rate over all kinds together relative to the sum of each kind's own."""
     return mixed_rate / sum(alone_rates)
+
+
+def halo_bytes(width: int, channels: int, kernel: int, n_parts: int, element_bytes: int = 2) -> float:
+    """Bytes that an image cut into `n_parts` strips sends in all before a convolution: (kernel - 1)/2 rows over each border,
+    both ways (DistDL)."""
+    return 2.0 * (n_parts - 1) * ((kernel - 1) // 2) * width * channels * element_bytes

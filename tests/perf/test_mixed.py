@@ -7,8 +7,8 @@ import pytest
 
 from hetenv import catalog, perf
 from hetenv.errors import PlanError
-from hetenv.perf import Devices, Plan, Training
-from hetenv.perf.mixed import configurations_mixed, estimate_data, estimate_pipeline
+from hetenv.perf import Devices, Plan, Recompute, Training
+from hetenv.perf.mixed import Pair, configurations_mixed, estimate_data, estimate_pipeline
 from hetenv.perf.search_mixed import search_pair
 from hetenv.perf.traffic import hetero_speed_up
 
@@ -50,6 +50,24 @@ def test_a_job_may_run_faster_on_both_kinds_than_on_either() -> None:
     assert best.samples_per_s > max(each)
     assert hetero_speed_up(best.samples_per_s, (each[0], each[1])) <= 1.0
     assert best.n_gpus == 16 and best.is_legal
+
+
+def test_mixing_pays_more_than_the_sum_only_where_it_saves_recomputation() -> None:
+    """H2: fast chips of 32 GB recompute everything alone; behind big first stages they recompute nothing."""
+    training = Training("gpt3-6.7b", 64)
+    fast = replace(catalog.accelerator("H100"), name="H100-32", memory_bytes=32e9)
+    pools = Devices(fast, 4, inter_link="IB-HDR-8x"), Devices("A100-SXM-80", 4, inter_link="IB-HDR-8x")
+    assert speed_up(training, pools) > 1.0
+    alone, together = perf.search(training, pools[0], 1).best[0].plan, search_pair(training, pools, 1).best[0].plan
+    assert alone.recompute == Recompute.FULL  # type: ignore[union-attr]
+    assert all(part.recompute == Recompute.NONE for part in together.plans)  # type: ignore[union-attr]
+    small = replace(training, model="gpt3-1.3b")
+    assert speed_up(small, pools) <= 1.0 and speed_up(training, (H100, A100)) <= 1.0
+
+
+def speed_up(training: Training, pools: Pair) -> float:
+    each = [perf.search(training, pool, top=1).best[0].samples_per_s for pool in pools]
+    return hetero_speed_up(search_pair(training, pools, top=1).best[0].samples_per_s, (each[0], each[1]))
 
 
 def test_collectives_go_at_the_slowest_members_link() -> None:
