@@ -148,7 +148,8 @@ def _survey(state: State, facts: Facts, b: int, board: Board) -> None:
     """Look up which footprints are free."""
     for f in range(facts.footprints.shape[0]):
         size = facts.sizes[facts.footprints[f]]
-        board.fits[0, f] = 1 if fits_uncharged(state, b, size, NONE) else 0
+        enough = size["gpus_a"] <= state.pools[b, size["pool_a"]]["free_gpus"]
+        board.fits[0, f] = 1 if enough and fits_uncharged(state, b, size, NONE) else 0
     for k in range(board.n_ways.shape[0]):
         board.n_ways[k] = NONE
 
