@@ -18,6 +18,8 @@ class Software:
     name: str
     aliases: tuple[str, ...]
     family: str
+    product: str
+    """Releases and modes of one product share their habits: a calibration moves its constants for all of them at once."""
     flags: tuple[str, ...]
     is_flash: bool
     skips_masked: bool

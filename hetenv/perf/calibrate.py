@@ -42,15 +42,21 @@ def base_table(runs: Sequence[Run]) -> fit.Table:
 def candidates(runs: Sequence[Run]) -> list[Parameter]:
     """Constants of the stacks, precisions and accelerators of these runs, around what the base says.
 
-    Where a source holds several stacks of one family, a constant may also move for all of them at once.
+    Where a source holds several stacks of one family, a constant may also move for all of them at once; where they are
+    releases or modes of one product, it moves only so.
     """
-    levels = [p for p in parameters_for(fit.labels(runs)) if p.label.partition(":")[0] in _LEVELS]
+    stacks = sorted({run.stack for run in runs})
+    products = [fit.about_stack(stack).product for stack in stacks]
+    shared = {f"stack:{stack}" for stack, product in zip(stacks, products) if products.count(product) > 1}
+    levels = [
+        p for p in parameters_for(fit.labels(runs)) if p.label.partition(":")[0] in _LEVELS and p.label not in shared
+    ]
     found = [Parameter(p.label, p.constant, 0.0, CALIBRATION_SIGMA.get(p.constant, p.sigma)) for p in levels]
     families: dict[str, set[str]] = {}
     for run in runs:
         families.setdefault(fit.about_stack(run.stack).family, set()).add(run.stack)
-    for family, stacks in families.items():
-        if len(stacks) > 1:
+    for family, members in families.items():
+        if len(members) > 1:
             found += [
                 Parameter(f"family:{family}", constant, 0.0, CALIBRATION_SIGMA.get(constant, sigma))
                 for constant, sigma in SIGMA["stack"].items()
