@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hetenv import catalog, perf
+from hetenv.jit import compiled
 from hetenv.perf import Devices, Training
 from hetenv.perf.search import plan_space
 
@@ -17,6 +18,7 @@ ACCELERATORS = catalog.names("accelerators")
 STACKS = ("default", "megatron-2021", "fsdp", "deepseek")
 SIZES = (2, 8, 16, 64)
 N_PLANS = 150
+pytestmark = pytest.mark.skipif(not compiled(), reason="millions of estimates: only compiled")
 HDR = catalog.link("IB-HDR-4x")
 
 Case = tuple[Training, Devices, NDArray[np.void]]

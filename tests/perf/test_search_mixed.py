@@ -7,6 +7,7 @@ import pytest
 
 from hetenv import perf
 from hetenv.errors import PlanError
+from hetenv.jit import compiled
 from hetenv.perf import Devices, Training
 from hetenv.perf.mixed import Pair, estimate_data, estimate_pipeline
 from hetenv.perf.plan import plan_of
@@ -62,6 +63,7 @@ def test_a_model_that_fits_nowhere_has_reasons_and_no_plan() -> None:
     assert found.best == () and "does not fit in the GPU's memory" in found.illegal
 
 
+@pytest.mark.skipif(not compiled(), reason="times the compiled kernels")
 def test_searches_of_llama3_70b_on_1024_gpus_are_quick() -> None:
     training = Training("llama3-70b", 1024)
     one_kind, two_kinds = Devices("H100", 1024), (Devices("H100", 512), Devices("A100", 512))
