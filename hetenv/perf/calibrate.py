@@ -23,6 +23,8 @@ from hetenv.perf.scores import spearman, throughputs
 
 MAX_CONSTANTS = 8
 MIN_GAIN = 0.3
+_HARDWARE_COLUMNS = {"gemm_efficiency": "efficiency", "convolution_efficiency": "convolution"}
+"""Where a stack's row takes up the mean of what was fitted to its accelerators and precisions."""
 _LEVELS = ("stack", "precision", "accelerator", "conv")
 
 
@@ -106,11 +108,14 @@ def calibrate(path: Path, source: str, runs: Sequence[Run] | None = None) -> dic
         raise TraceError(unknown("source", source, {run.source_id for run in every}))
     table = base_table(mine)
     values = choose(table, candidates(mine))
-    stacks, _ = fit.applied(table, values)
+    stacks, devices = fit.applied(table, values)
+    known_devices = fit.shipped(mine).devices
     rows = []
     for name in dict.fromkeys(run.stack for run in mine):
-        index = next(i for i, run in enumerate(mine) if run.stack == name)
-        numbers = {column: float(stacks[index][column]) for column in STACK_ROW.names or ()}
+        members = [i for i, run in enumerate(mine) if run.stack == name]
+        numbers = {column: float(stacks[members[0]][column]) for column in STACK_ROW.names or ()}
+        for column, hardware in _HARDWARE_COLUMNS.items():
+            numbers[column] *= float(np.exp(np.mean(np.log(devices[hardware] / known_devices[hardware])[members])))
         known = asdict(catalog.stack(name))
         rows.append(known | numbers | {"name": f"{source}-{name}", "source": f"calibrated on {path.name}"})
     error = np.abs(fit.predicted_s(table, values) / np.exp(table.log_measured) - 1.0)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hetenv import perf
+from hetenv.catalog import Stack
 from hetenv.errors import TraceError
 from hetenv.perf import fit
 from hetenv.perf.calibrate import calibrate
@@ -179,6 +180,21 @@ def test_calibration_improves_its_source_with_at_most_eight_constants() -> None:
     found = calibrate(RUNS, "bloom_prequel", runs)
     assert found["mape"] < before and 1 <= len(found["constants"]) <= 8  # type: ignore[operator, arg-type]
     assert found["stacks"][0]["name"].startswith("bloom_prequel-")  # type: ignore[index]
+
+
+@needs_runs
+@pytest.mark.parametrize("source", ["bloom_prequel", "torchtitan", "nv_dle_resnet"])
+def test_a_calibrated_stack_carries_its_fit_into_the_catalog(source: str) -> None:
+    runs = [run for run in fitted_runs(RUNS) if run.source_id == source]
+    found = calibrate(RUNS, source, runs)
+    rows = {row["name"]: Stack(**row) for row in found["stacks"]}  # type: ignore[attr-defined]
+    errors = []
+    for run in runs:
+        training = replace(run.training, stack=rows[f"{source}-{run.stack}"])
+        seconds = perf.estimate(training, run.devices, run.plan).iter_s
+        errors += [abs(seconds / run.measured_s - 1.0)] if seconds < math.inf else []
+    assert len(errors) > 0.8 * len(runs)
+    assert np.mean(errors) < found["mape"] + 0.03  # type: ignore[operator]
 
 
 @needs_runs
