@@ -9,7 +9,7 @@ from .heuristics.best_throughput import BestThroughput
 from .heuristics.carbon_aware import CarbonAware
 from .heuristics.easy_backfill import EasyBackfill
 from .heuristics.fifo import Fifo, FirstFit
-from .heuristics.index import index
+from .heuristics.index import index, keep
 from .heuristics.las import LeastAttainedService
 from .heuristics.least_energy import LeastEnergy
 from .heuristics.rows import FirstRow, RandomRow
@@ -18,7 +18,7 @@ from .heuristics.srtf import ShortestRemainingTimeFirst
 from .heuristics.tune import tune
 from .rl import load_trained
 
-__all__ = ["POLICIES", "load_trained", "tune"]
+__all__ = ["POLICIES", "keep", "load_trained", "tune"]
 
 POLICIES: Final[dict[str, Callable[[str | None], AnyPolicy]]] = {
     "random": lambda scenario: RandomRow(),

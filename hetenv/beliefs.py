@@ -15,7 +15,12 @@ BELIEF_HOUR_EDGES = (1.0 / 6.0, 1.0, 6.0)
 N_BACKLOG_BINS = (len(BELIEF_GPU_EDGES) + 1) * (len(BELIEF_HOUR_EDGES) + 1)
 UNKNOWN_S = 3600.0
 """Believed run time of every job where nothing is known of its work, s."""
-_ODD: Final = {"job_class": 0x9E3779B97F4A7C15, "tenant": 0xC2B2AE3D27D4EB4F, "min_gpus": 0x165667B19E3779F9, "max_gpus": 0xD6E8FEB86659FD93}
+_ODD: Final = {
+    "job_class": 0x9E3779B97F4A7C15,
+    "tenant": 0xC2B2AE3D27D4EB4F,
+    "min_gpus": 0x165667B19E3779F9,
+    "max_gpus": 0xD6E8FEB86659FD93,
+}
 """A factor for each whole number in a job's identity."""
 
 

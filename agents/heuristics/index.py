@@ -4,7 +4,7 @@ import csv
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,8 @@ from hetenv.sim.tables import Rows
 from .index_rule import CONTEXT, N_PARAMETERS, Parameter, config_factor, score_rows
 
 TUNED: Final = Path(__file__).parent / "index_tuned.csv"
-"""A row per scenario: its parameters, and from which trials and seeds they come (`hetenv tune`)."""
+"""A row per scenario: its parameters, and from which search they come (`hetenv tune SCENARIO --keep`)."""
+PROVENANCE: Final = ("scenario", "trials", "seed", "train_worlds", "validation_worlds", "validation_objective")
 NEVER: Final = 1e6
 DEFAULT: Final[dict[str, float]] = {
     "time_power": 1.0,
@@ -36,6 +37,7 @@ DEFAULT: Final[dict[str, float]] = {
     "patience": 0.0,
     "preempt_ratio": 2.0,
     "change_gain": 1.3,
+    "gpu_base": 0.0,
 }
 """Chosen by hand; for scenarios without a tuned row, and where tuning starts."""
 _JOB_SCALE: Final = 16.0
@@ -126,6 +128,20 @@ def tuned() -> dict[str, dict[str, float]]:
         return {}
     with TUNED.open(encoding="utf-8", newline="") as file:
         return {row["scenario"]: {name: float(row[name]) for name in DEFAULT} for row in csv.DictReader(file)}
+
+
+def keep(found: Mapping[str, Any]) -> None:
+    """Ship the result of `tune` as the scenario's parameters."""
+    rows: dict[str, dict[str, Any]] = {}
+    if TUNED.is_file():
+        with TUNED.open(encoding="utf-8", newline="") as file:
+            rows = {row["scenario"]: row for row in csv.DictReader(file)}
+    rows[found["scenario"]] = {**{name: found[name] for name in PROVENANCE}, **found["parameters"]}
+    with TUNED.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*PROVENANCE, *DEFAULT], restval=0.0, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows[name] for name in sorted(rows))
+    tuned.cache_clear()
 
 
 def index(scenario: str | None) -> Index:

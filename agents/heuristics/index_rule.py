@@ -4,7 +4,7 @@ With w the job's weight, h its believed hours left at its fastest configuration,
 under it, g GPUs, e efficiency, v speed, m comparative advantage, Q the number of queued jobs, and the row's impact
 I = carbon_price x kg + energy_price x kWh + money_price x USD (in weighted job-hours):
 
-    cost  = (w t (1 + gpu_price Q g) + I) x g^gpu_power / (e^efficiency_power m^advantage_power)
+    cost  = (w t (1 + (gpu_base + gpu_price Q) g) + I) x g^gpu_power / (e^efficiency_power m^advantage_power)
     start = w^weight_power (1 + a)^age_power h^-time_power x w h / cost
 
 A job starts on the row of the highest `start` among those with e and v above their floors (which fade with age and do not hold while
@@ -49,6 +49,8 @@ class Parameter(IntEnum):
     PATIENCE = 12
     PREEMPT_RATIO = 13
     CHANGE_GAIN = 14
+    GPU_BASE = 15
+    """Per GPU, whoever waits: what those cost who are still to come."""
 
 
 N_PARAMETERS: Final = len(Parameter)
@@ -76,7 +78,7 @@ def config_factor(efficiency: float, advantage: float, n_gpus: int, parameters: 
 @kernel
 def _cost(row: Rows, hours: float, n_gpus: int, factor: float, n_queued: int, parameters: NDArray[np.float64]) -> float:
     """Weighted job-hours that a configuration costs: the job's own, its neighbours' and its impact, times the factor."""
-    held = 1.0 + parameters[Parameter.GPU_PRICE] * n_queued * n_gpus
+    held = 1.0 + (parameters[Parameter.GPU_BASE] + parameters[Parameter.GPU_PRICE] * n_queued) * n_gpus
     return max(LEAST_COST, row["weight"] * max(hours, LEAST_H) * held + impact(row, parameters)) * factor
 
 

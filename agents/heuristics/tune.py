@@ -7,7 +7,7 @@ as many, and so on to all (successive halving: Jamieson and Talwalkar, AISTATS 2
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,11 +45,12 @@ class _Range:
 
 OFF_SHARE: Final = 0.25
 RANGES: Final[dict[Parameter, _Range]] = {
-    Parameter.TIME_POWER: _Range(0.0, 2.5),
+    Parameter.TIME_POWER: _Range(0.0, 4.0),
     Parameter.WEIGHT_POWER: _Range(-0.5, 1.0, off=0.0),
     Parameter.AGE_POWER: _Range(0.0, 1.0, off=0.0),
-    Parameter.GPU_PRICE: _Range(1e-4, 0.3, log=True),
-    Parameter.GPU_POWER: _Range(-1.0, 1.0),
+    Parameter.GPU_PRICE: _Range(1e-5, 0.3, log=True),
+    Parameter.GPU_BASE: _Range(1e-3, 1.0, log=True, off=0.0),
+    Parameter.GPU_POWER: _Range(-2.5, 1.0),
     Parameter.EFFICIENCY_POWER: _Range(0.0, 3.0),
     Parameter.ADVANTAGE_POWER: _Range(0.0, 2.0, off=0.0),
     Parameter.EFFICIENCY_FLOOR: _Range(0.0, 0.8, off=0.0),
@@ -165,6 +166,7 @@ def tune(
     train = _episodes(compiled, list(found.seeds.numbers("train", n_train)))
     until_s = np.inf if minutes is None else began_s + 60.0 * minutes
     best, n_tried, n_decisions = _search(draws, train, trials, until_s, progress)
+    best = [replace(trial, parameters=_rounded(trial.parameters)) for trial in best]
     searched_s = time.perf_counter() - began_s
     validation = _episodes(compiled, list(found.seeds.numbers("validation")))
     shipped = index(found.name).parameters
@@ -184,6 +186,11 @@ def tune(
         "decisions": n_decisions,
         "search_s": searched_s,
     }
+
+
+def _rounded(parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+    """To the four digits that are shipped."""
+    return np.array([float(f"{value:.4g}") for value in parameters])
 
 
 def _episodes(compiled: Compiled, seeds: list[int]) -> Episodes:

@@ -224,6 +224,7 @@ def tune(
     seed: Annotated[int, typer.Option(help="of the search", min=0)] = 0,
     minutes: Annotated[float | None, typer.Option(help="stop the search after this time", min=0.0)] = None,
     out: Annotated[Path | None, typer.Option(help="file for the result, JSON")] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="have `index` use the result on this scenario from now on")] = False,
     as_json: Json = False,
 ) -> None:
     """Tune the `index` rule on a scenario's training worlds; the validation worlds choose among the best.
@@ -235,6 +236,8 @@ def tune(
 
     with show.tuning(trials) as progress:
         found = agents_package().tune(scenario, trials, seed, minutes, progress)
+    if keep:
+        agents_package().keep(found)
     if out is not None:
         out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     if as_json:

@@ -1,8 +1,11 @@
 """The `index` rule: the search loop and the policy are one rule, whatever the parameters."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from agents.heuristics import index as module
 from agents.heuristics.index import DEFAULT, Index, index, named, tuned, vector
 from agents.heuristics.index_episodes import Episodes
 from agents.heuristics.tune import _Draws
@@ -62,3 +65,17 @@ def test_parameters_have_names() -> None:
 def test_scenarios_without_tuned_parameters_use_the_defaults() -> None:
     assert np.array_equal(index(None).parameters, vector(DEFAULT))
     assert np.array_equal(index("no_such_scenario").parameters, vector(DEFAULT))
+
+
+def test_kept_parameters_are_what_the_rule_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TUNED", tmp_path / "tuned.csv")
+    tuned.cache_clear()
+    found = {"trials": 3, "seed": 0, "train_worlds": 1, "validation_worlds": 1, "validation_objective": 2.0}
+    module.keep({**found, "scenario": "smoke", "parameters": {**DEFAULT, "time_power": 0.25}})
+    module.keep({**found, "scenario": "mixed_gpus", "parameters": DEFAULT})
+    module.keep({**found, "scenario": "smoke", "parameters": {**DEFAULT, "time_power": 0.5}})
+    try:
+        assert sorted(tuned()) == ["mixed_gpus", "smoke"]
+        assert named(index("smoke").parameters) == {**DEFAULT, "time_power": 0.5}
+    finally:
+        tuned.cache_clear()
