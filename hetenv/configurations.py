@@ -15,6 +15,7 @@ from hetenv import catalog
 from hetenv.cluster import Cluster
 from hetenv.errors import ScenarioError, unknown
 from hetenv.perf import Devices, Estimate, LinkLevel, Training, configurations
+from hetenv.perf.mixed import configurations_mixed
 from hetenv.perf.training import precision_of
 from hetenv.units import GIGA, quantise_power
 from hetenv.workload.job_class import AnalyticClass, FixedClass, JobClass, TableClass
@@ -180,7 +181,9 @@ def _fill_comparisons(table: NDArray[np.void], classes: NDArray[np.void], n_pool
     """Write the columns that compare a row with others: efficiency and advantage."""
     per_gpu = table["rate"] / table["n_gpus"]
     best = np.zeros((classes.size, n_pools))
-    np.maximum.at(best, (table["job_class"], table["pool_a"]), per_gpu)
+    alone = table["pool_b"] == NO_POOL
+    alone |= ~np.isin(table["job_class"], table["job_class"][alone])
+    np.maximum.at(best, (table["job_class"][alone], table["pool_a"][alone]), per_gpu[alone])
     relative = best / best.max(axis=1, keepdims=True)
     suited = relative > 0
     mean = relative.sum(axis=0) / np.maximum(suited.sum(axis=0), 1)
@@ -239,17 +242,41 @@ def _analytic_rows(
         _check_names(training)
     except ValueError as error:
         raise ScenarioError(f"{where}: {error}") from None
-    found: list[tuple[int, int, Estimate]] = []
+    found: list[tuple[tuple[int, ...], int, Estimate]] = []
     for pool in allowed:
         for count in job_class.gpu_counts:
             if _fits(cluster, pool, count):
                 tiers = configurations(training, pool_devices(cluster, pool, count))
-                found.extend((pool, tier, estimate) for tier, estimate in enumerate(tiers))
+                found.extend(((pool,), tier, estimate) for tier, estimate in enumerate(tiers))
+    for pair in _pairs(job_class, cluster, allowed, where):
+        for half in sorted({count // 2 for count in job_class.gpu_counts if count % 2 == 0}):
+            if _fits(cluster, pair[0], half) and _fits(cluster, pair[1], half):
+                devices = pool_devices(cluster, pair[0], half), pool_devices(cluster, pair[1], half)
+                found.extend((pair, tier, estimate) for tier, estimate in enumerate(configurations_mixed(training, devices)))
     rows = np.zeros(len(found), CONFIG)
-    for row, (pool, tier, estimate) in zip(rows, found):
-        memory_bytes = catalog.accelerator(cluster.pool_configs[pool].accelerator).memory_bytes
-        _fill_analytic(row, pool, tier, estimate, job_class, memory_bytes)
+    for row, (pools, tier, estimate) in zip(rows, found):
+        memory_bytes = min(catalog.accelerator(cluster.pool_configs[pool].accelerator).memory_bytes for pool in pools)
+        _fill_analytic(row, pools, tier, estimate, job_class, memory_bytes)
     return rows, [estimate for _, _, estimate in found]
+
+
+def _pairs(job_class: AnalyticClass, cluster: Cluster, allowed: Sequence[int], where: str) -> list[tuple[int, int]]:
+    """The class's pairs of pools."""
+    found = []
+    for index, names in enumerate(job_class.pool_pairs):
+        field_path = f"{where}.pool_pairs.{index}"
+        for name in names:
+            if name not in cluster.pool_names or cluster.pool(name) not in allowed:
+                known = [cluster.pool_names[pool] for pool in allowed]
+                raise ScenarioError(f"{field_path}: " + unknown("pool of this class", name, known))
+        a, b = (cluster.pool(name) for name in names)
+        configs = cluster.pool_configs
+        if configs[a].accelerator == configs[b].accelerator:
+            raise ScenarioError(f"{field_path}: {names[0]} and {names[1]} hold the same accelerator; make them one pool")
+        if cluster.pool_site[a] != cluster.pool_site[b]:
+            raise ScenarioError(f"{field_path}: {names[0]} and {names[1]} are at different sites; pair pools of one site")
+        found.append((a, b))
+    return found
 
 
 def _check_names(training: Training) -> None:
@@ -258,7 +285,7 @@ def _check_names(training: Training) -> None:
 
 
 def _fill_analytic(
-    row: np.void, pool: int, tier: int, estimate: Estimate, job_class: AnalyticClass, memory_bytes: float
+    row: np.void, pools: tuple[int, ...], tier: int, estimate: Estimate, job_class: AnalyticClass, memory_bytes: float
 ) -> None:
     intra, inter = LinkLevel.INTRA, LinkLevel.INTER
     row["work_per_step"] = job_class.global_batch
@@ -269,13 +296,14 @@ def _fill_analytic(
     row["straggler_share"], row["spread_penalty"] = estimate.straggler_share, 1.0
     compute_share = estimate.compute_s / estimate.iter_s
     gpu_w = compute_share * estimate.power_compute_w + (1.0 - compute_share) * estimate.power_comm_w
-    row["n_gpus"] = row["gpus_a"] = estimate.n_gpus
+    row["n_gpus"] = estimate.n_gpus
+    row["gpus_a"], row["gpus_b"] = estimate.n_gpus // len(pools), estimate.n_gpus // 2 * (len(pools) - 1)
     row["power_w"] = quantise_power(gpu_w * estimate.n_gpus)
     row["energy_per_work_j"] = row["power_w"] / row["rate"]
     seconds = estimate.state_bytes / (job_class.checkpoint_gbytes_per_s * GIGA)
     row["save_s"] = row["load_s"] = seconds
-    row["memory_margin"] = 1.0 - estimate.memory_bytes / memory_bytes
-    row["pool_a"], row["pool_b"], row["tier"] = pool, NO_POOL, tier
+    row["memory_margin"] = max(0.0, 1.0 - estimate.memory_bytes / memory_bytes)
+    row["pool_a"], row["pool_b"], row["tier"] = pools[0], pools[1] if len(pools) == 2 else NO_POOL, tier
 
 
 def pool_devices(cluster: Cluster, pool: int, n_gpus: int) -> Devices:

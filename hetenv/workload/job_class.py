@@ -30,6 +30,9 @@ class AnalyticClass(_JobClass):
     stack: str = "default"
     restart_s: float = Field(default=60.0, ge=0.0, description="fixed part of a restart; save and load come on top")
     first_start_s: float = Field(default=30.0, ge=0.0, description="held before the first step of a job's first start")
+    pool_pairs: tuple[tuple[str, str], ...] = Field(
+        default=(), description="pairs of unlike pools of one site that a job may use together, half of its GPUs in each"
+    )
     checkpoint_gbytes_per_s: float = Field(default=5.0, gt=0.0, description="storage bandwidth of saves and loads")
 
 
