@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
+from math import inf
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -51,11 +52,16 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Order:
-    """One command of a planner: job and CONFIG row (unused by PREEMPT)."""
+    """One command of a planner: job and CONFIG row (unused by PREEMPT).
+
+    `wake_s`: when the planner wants to be asked again at the latest, s since the scenario's start, after now (inf: it does not
+    care). It holds whether or not the command is legal; round clocks keep to their rounds.
+    """
 
     command: Command
-    job: int
+    job: int = -1
     config: int = -1
+    wake_s: float = inf
 
 
 @runtime_checkable

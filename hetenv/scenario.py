@@ -46,7 +46,13 @@ class RoundClockConfig(_Config):
     round_s: float = Field(gt=0.0)
 
 
-ClockConfig = Annotated[EventClockConfig | RoundClockConfig, Field(discriminator="kind")]
+class OneByOneClockConfig(_Config):
+    """A decision after each single submit, completion or effect, several of one time one after the other, submits first."""
+
+    kind: Literal["one_by_one"] = "one_by_one"
+
+
+ClockConfig = Annotated[EventClockConfig | RoundClockConfig | OneByOneClockConfig, Field(discriminator="kind")]
 
 
 class EmptyStart(_Config):

@@ -4,12 +4,12 @@ Nothing here comes from `hetenv.sim`. Every question is answered by a scan over 
 job's rate and each job's and node's next instant, fixed when the rate is, so that rounding cannot move it later.
 """
 
-from math import floor, inf, isfinite
+from math import inf
 
 from hetenv.configurations import NO_POOL
 from hetenv.events.stream import CAPACITY_EFFECTS, SIGNAL_EFFECTS, Effect, EventClock
 from hetenv.objective import N_ACCOUNTS, Account
-from hetenv.scenario import Compiled, RoundClockConfig, World
+from hetenv.scenario import Compiled, EventClockConfig, OneByOneClockConfig, RoundClockConfig, World
 from hetenv.units import quantise_power
 from hetenv.workload.requests import Elasticity
 from tests.oracle_parts import (
@@ -58,7 +58,8 @@ class Oracle:
         window = self.scenario.measure
         self.edges_s = [window.from_s, inf if window.to_s is None else window.to_s] if measure else []
         self.at_edge = [list(self.accounts) for edge_s in self.edges_s if edge_s == 0.0]
-        self.now = 0.0
+        self.now, self.wake_s = 0.0, inf
+        self.one_by_one = isinstance(self.scenario.clock, OneByOneClockConfig)
         self.done: str | None = None
         self._settle()
         self._open_decision()
@@ -111,7 +112,8 @@ class Oracle:
         legal = self.is_legal(kind, job, config)
         if legal:
             self._obey(kind, self.jobs[job], config)
-            self._settle()
+            if not self.one_by_one:
+                self._settle()
         else:
             self.accounts[Account.N_ILLEGAL] += 1
         self.commands_left -= 1
@@ -128,6 +130,7 @@ class Oracle:
         if kind == "start":
             job.first_start_s = min(job.first_start_s, self.now)
             job.n_starts += 1
+            job.start_number = sum(other.n_starts for other in self.jobs)
             self.accounts[Account.N_STARTED] += 1
         elif kind == "change":
             job.n_reconfigurations += 1
@@ -144,6 +147,8 @@ class Oracle:
         job.allocation, job.is_spread = self._place(job, self.configs[config])
         job.state, job.config, job.in_overhead = RUNNING, config, True
         self._hold(job, +1)
+        if job.due_s <= self.now:
+            self._reach(job)
 
     # Placement
 
@@ -154,7 +159,7 @@ class Oracle:
         """
         allocation, is_spread = {}, False
         for pool, n_gpus in config.gpus_in.items():
-            free = {node.id: self._usable_gpus(node, job) for node in self.nodes if node.pool is self.pools[pool]}
+            free = {node.id: node.usable_gpus(job) for node in self.nodes if node.pool is self.pools[pool]}
             taken = footprint(free, n_gpus, self.pools[pool].gpus)
             if taken is None and config.any_nodes:
                 taken, is_spread = scattered(free, n_gpus), True
@@ -163,23 +168,13 @@ class Oracle:
             allocation |= taken
         return allocation, is_spread
 
-    def _usable_gpus(self, node: Node, job: Job) -> int:
-        """Free GPUs of a node for this job, as far as the CPUs and host memory that go with them reach."""
-        own, request = job.allocation.get(node.id, 0), job.request
-        usable = node.free_gpus + own if node.up else 0
-        if node.pool.cpus and request.cpus_per_gpu:
-            usable = min(usable, node.free_cpus // request.cpus_per_gpu + own)
-        if node.pool.mbytes and request.host_mbytes_per_gpu:
-            usable = min(usable, node.free_mbytes // request.host_mbytes_per_gpu + own)
-        return usable
-
     def _hold(self, job: Job, sign: int) -> None:
         """Take (+1) or give back (-1) what the job's allocation names."""
         for node, gpus in ((self.nodes[id], sign * gpus) for id, gpus in job.allocation.items()):
             node.free_gpus -= gpus
             node.free_cpus -= gpus * job.request.cpus_per_gpu if node.pool.cpus else 0
             node.free_mbytes -= gpus * job.request.host_mbytes_per_gpu if node.pool.mbytes else 0
-            self._watch(node)
+            node.watch(self.now)
 
     def _release(self, job: Job) -> None:
         """Take a job off its GPUs; what is at risk then is lost."""
@@ -211,7 +206,7 @@ class Oracle:
         return self.done is not None
 
     def _open_decision(self) -> None:
-        self.last_decision_s = self.now
+        self.last_decision_s, self.wake_s = self.now, inf
         self.commands_left = min(len(self._in(*LIVE)), self.scenario.candidates.max_commands_per_instant)
         for job in self.jobs:
             job.commanded = False
@@ -221,12 +216,13 @@ class Oracle:
         clock = self.scenario.clock
         if isinstance(clock, RoundClockConfig):
             return (round(self.last_decision_s / clock.round_s) + 1) * clock.round_s
-        return self.last_decision_s + (inf if clock.max_interval_s is None else clock.max_interval_s)
+        interval_s = clock.max_interval_s if isinstance(clock, EventClockConfig) else None
+        return min(self.wake_s, self.last_decision_s + (inf if interval_s is None else interval_s))
 
     def _next_instant_s(self) -> float:
         times = [job.due_s for job in self.jobs] + [job.request.submit_s for job in self._in(FUTURE)]
         times += [min(node.repair_s, node.hazard_s) for node in self.nodes] + [row.at for row in self.wall]
-        return min(times, default=inf)
+        return max(self.now, min(times, default=inf))
 
     def _integrate(self, until_s: float) -> None:
         """Let time pass; nothing happens between now and then."""
@@ -237,16 +233,8 @@ class Oracle:
                 node.busy_s = node.hazards[0].at if node.hazard_s <= until_s else node.busy_s + elapsed_s
         for job in self.jobs:
             if job.is_stepping:
-                self._progress(job, until_s)
+                job.progress(elapsed_s, until_s)
         self.now = until_s
-
-    def _progress(self, job: Job, until_s: float) -> None:
-        elapsed_s, n_gpus, interval = until_s - self.now, sum(job.allocation.values()), job.request.checkpoint_interval
-        job.work = job.goal if job.due_s <= until_s else min(job.work + job.rate * elapsed_s, job.goal)
-        job.at_risk_gpu_s += n_gpus * elapsed_s
-        reached = min(floor(job.work / interval + 1e-9) * interval, job.work) if isfinite(interval) else 0.0
-        if reached > job.durable:
-            job.durable, job.at_risk_gpu_s = reached, n_gpus * (job.work - reached) / job.rate
 
     def _growth(self) -> list[float]:
         """What each account grows by per second as things stand."""
@@ -283,32 +271,54 @@ class Oracle:
             power_w += config.power_w - in_a_w if config.pool_b == pool else 0.0
         return power_w
 
-    # What happens at one time
-
     def _settle(self) -> None:
         """All that happens now, in the rules' order; notes whether anything did besides ends of overheads."""
         self.something_happened = False
-        while True:
+        is_one = self.one_by_one and self.now < self.scenario.limit_s
+        if is_one:
+            self._settle_one()
+        while not is_one:
             for job in self._in(RUNNING):
                 while job.due_s <= self.now:
                     self._reach(job)
             for node in self.nodes:
-                if node.repair_s <= self.now:
-                    self._return(node)
-                while node.hazard_s <= self.now:
-                    self._happen(node.hazards.pop(0))
-                    self._watch(node)
+                while min(node.repair_s, node.hazard_s) <= self.now:
+                    self._own_instant(node)
             while self.wall and self.wall[0].at <= self.now and self.wall[0].effect in CAPACITY_EFFECTS:
                 self._happen(self.wall.pop(0))
             for job in self._in(FUTURE):
                 if job.request.submit_s <= self.now:
-                    job.state, self.something_happened = QUEUED, True
-                    if job.cancel_at_submit or job.request.rejected:
-                        self._end(job, CANCELLED if job.cancel_at_submit else REJECTED)
+                    self._submit(job)
             while self.wall and self.wall[0].at <= self.now:
                 self._happen(self.wall.pop(0))
             if self._next_instant_s() > self.now:
                 return
+
+    def _settle_one(self) -> None:
+        """The first thing that happens now, alone: submits first, jobs by their starts."""
+        ready = [job for job in self._in(RUNNING) if job.due_s <= self.now]
+        nodes = [node for node in self.nodes if min(node.repair_s, node.hazard_s) <= self.now]
+        if submits := [job for job in self._in(FUTURE) if job.request.submit_s <= self.now]:
+            self._submit(submits[0])
+        elif ready:
+            self._reach(min(ready, key=lambda job: job.start_number))
+        elif nodes:
+            self._own_instant(nodes[0])
+        elif self.wall and self.wall[0].at <= self.now:
+            self._happen(self.wall.pop(0))
+
+    def _own_instant(self, node: Node) -> None:
+        """Its repair ends, or its hazards fire."""
+        while node.hazard_s <= self.now < node.repair_s:
+            self._happen(node.hazards.pop(0))
+            node.watch(self.now)
+        if node.repair_s <= self.now:
+            self._return(node)
+
+    def _submit(self, job: Job) -> None:
+        job.state, self.something_happened = QUEUED, True
+        if job.cancel_at_submit or job.request.rejected:
+            self._end(job, CANCELLED if job.cancel_at_submit else REJECTED)
 
     def _reach(self, job: Job) -> None:
         """What a job's own instant brings."""
@@ -346,7 +356,7 @@ class Oracle:
     def _return(self, node: Node) -> None:
         self.something_happened = True
         node.up, node.repair_s = True, inf
-        self._watch(node)
+        node.watch(self.now)
 
     def _fail(self, node: Node, until_s: float) -> None:
         node.repair_s = until_s if node.up else max(node.repair_s, until_s)
@@ -368,8 +378,6 @@ class Oracle:
         job.state, job.end_s = state, self.now
         self.accounts[Account[f"N_{state}"]] += 1
 
-    # Speed
-
     def _rate(self, job: Job) -> float:
         config = self.configs[job.config]
         speed = min(self.nodes[id].speed for id in job.allocation)
@@ -387,11 +395,6 @@ class Oracle:
         if job.is_stepping:
             job.rate = self._rate(job)
             job.due_s = self.now + (job.goal - job.work) / job.rate
-
-    def _watch(self, node: Node) -> None:
-        """Fix the time of a node's next hazard."""
-        left_s = node.hazards[0].at - node.busy_s if node.hazards else inf
-        node.hazard_s = self.now + max(0.0, left_s) if node.is_busy or left_s <= 0 else inf
 
     def _in(self, *states: str) -> list[Job]:
         return [job for job in self.jobs if job.state in states]

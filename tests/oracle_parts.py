@@ -1,7 +1,7 @@
 """What the oracle moves about: jobs, nodes, and where GPUs are taken."""
 
 from dataclasses import dataclass, field
-from math import inf
+from math import floor, inf, isfinite
 from types import SimpleNamespace as Row
 
 import numpy as np
@@ -36,6 +36,7 @@ class Job:
     first_start_s: float = inf
     end_s: float = inf
     n_starts: int = 0
+    start_number: int = 0  # of its last start among all jobs' starts
     n_reconfigurations: int = 0
     n_preempts: int = 0
     n_evictions: int = 0
@@ -48,6 +49,15 @@ class Job:
     def goal(self) -> float:
         """Work at its next threshold, or at completion."""
         return self.thresholds[0].at if self.thresholds else self.request.work
+
+    def progress(self, elapsed_s: float, until_s: float) -> None:
+        """Step for elapsed_s, up to until_s."""
+        n_gpus, interval = sum(self.allocation.values()), self.request.checkpoint_interval
+        self.work = self.goal if self.due_s <= until_s else min(self.work + self.rate * elapsed_s, self.goal)
+        self.at_risk_gpu_s += n_gpus * elapsed_s
+        reached = min(floor(self.work / interval + 1e-9) * interval, self.work) if isfinite(interval) else 0.0
+        if reached > self.durable:
+            self.durable, self.at_risk_gpu_s = reached, n_gpus * (self.work - reached) / self.rate
 
 
 @dataclass
@@ -69,6 +79,21 @@ class Node:
     @property
     def is_busy(self) -> bool:
         return self.up and self.free_gpus < self.pool.gpus
+
+    def watch(self, now: float) -> None:
+        """Fix the time of the next hazard."""
+        left_s = self.hazards[0].at - self.busy_s if self.hazards else inf
+        self.hazard_s = now + max(0.0, left_s) if self.is_busy or left_s <= 0 else inf
+
+    def usable_gpus(self, job: Job) -> int:
+        """Free GPUs for this job, as far as the CPUs and host memory that go with them reach."""
+        own, request = job.allocation.get(self.id, 0), job.request
+        usable = self.free_gpus + own if self.up else 0
+        if self.pool.cpus and request.cpus_per_gpu:
+            usable = min(usable, self.free_cpus // request.cpus_per_gpu + own)
+        if self.pool.mbytes and request.host_mbytes_per_gpu:
+            usable = min(usable, self.free_mbytes // request.host_mbytes_per_gpu + own)
+        return usable
 
 
 def footprint(free: dict[int, int], n_gpus: int, gpus_per_node: int) -> dict[int, int] | None:

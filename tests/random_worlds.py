@@ -22,6 +22,7 @@ from hetenv.scenario import (
     DrainEnd,
     EventClockConfig,
     MeasureConfig,
+    OneByOneClockConfig,
     RoundClockConfig,
     Scenario,
     TruncateEnd,
@@ -150,6 +151,7 @@ def _rules(dice: Dice, horizon_s: float) -> dict[str, Any]:
         EventClockConfig(),
         EventClockConfig(max_interval_s=dice.pick(60.0, 90.0, 250.0)),
         RoundClockConfig(round_s=dice.pick(60.0, 90.0, 100.0, 360.0)),
+        OneByOneClockConfig(),
     )
     from_s = dice.pick(0.0, 120.0, 75.0)
     return {

@@ -5,7 +5,7 @@ from typing import Final
 
 from hetenv.bench.compare import ComparisonRow
 from hetenv.bench.metrics import METRICS
-from hetenv.scenario import DrainEnd, EventClockConfig, Scenario, WarmStart
+from hetenv.scenario import DrainEnd, OneByOneClockConfig, RoundClockConfig, Scenario, WarmStart
 
 SHOWN: Final = (
     "jct_lower_bound_mean_s",
@@ -44,8 +44,10 @@ def _knowledge(scenario: Scenario) -> str:
 
 
 def _clock(scenario: Scenario) -> str:
-    if not isinstance(scenario.clock, EventClockConfig):
+    if isinstance(scenario.clock, RoundClockConfig):
         return f"rounds of {scenario.clock.round_s:g} s"
+    if isinstance(scenario.clock, OneByOneClockConfig):
+        return "each event alone"
     interval_s = scenario.clock.max_interval_s
     return "events" if interval_s is None else f"events, at least every {interval_s:g} s"
 

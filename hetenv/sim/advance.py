@@ -8,6 +8,8 @@ from hetenv.sim.nodes import reschedule_node, settle_busy
 from hetenv.sim.running import begin_stepping, reschedule, settle, target_work
 from hetenv.sim.tables import DELTA, TOTAL, Facts, JobState, Rows, State, Status
 
+LAST_EFFECT = int(max(Effect))
+
 
 @inlined
 def advance(state: State, facts: Facts, b: int) -> None:
@@ -15,7 +17,7 @@ def advance(state: State, facts: Facts, b: int) -> None:
     clock, rules = state.clock[b], facts.rules[0]
     while clock["status"] == Status.OPEN:
         move_clock(state, facts, b, min(_next_instant(state, facts, b), rules["limit_s"]))
-        decides = happen(state, facts, b)
+        decides = happen_now(state, facts, b)
         if _is_over(clock):
             clock["status"] = Status.TERMINATED
         elif clock["now"] >= rules["limit_s"]:
@@ -23,6 +25,15 @@ def advance(state: State, facts: Facts, b: int) -> None:
         elif clock["now"] >= clock["forced_s"] or (decides and rules["round_s"] == 0.0):
             begin_instant(state, facts, b)
             return
+
+
+@kernel
+def happen_now(state: State, facts: Facts, b: int) -> bool:
+    """What the clock lets happen at once: all that is due, or (one_by_one, before the limit) the first of it."""
+    clock, rules = state.clock[b], facts.rules[0]
+    if rules["one_by_one"] == 1 and clock["now"] < rules["limit_s"]:
+        return _happen_once(state, facts, b)
+    return happen(state, facts, b)
 
 
 @kernel
@@ -127,11 +138,33 @@ def happen(state: State, facts: Facts, b: int) -> bool:
             clock["next_request"] += 1
             submit(state, facts, b, clock["next_request"] - 1)
             decides = True
-        elif _wall_is_due(state, facts, b, Effect.SITE_PRICE):
+        elif _wall_is_due(state, facts, b, LAST_EFFECT):
             _wall_instant(state, facts, b)
             decides = True
         else:
             return decides
+
+
+@kernel
+def _happen_once(state: State, facts: Facts, b: int) -> bool:
+    """The first thing that is due now, alone: submits, jobs, nodes, WALL rows. Returns whether it calls for a decision."""
+    clock = state.clock[b]
+    now = clock["now"]
+    if clock["next_request"] < clock["n_requests"] and (
+        facts.requests[clock["world"], clock["next_request"]]["submit_s"] <= now
+    ):
+        clock["next_request"] += 1
+        submit(state, facts, b, clock["next_request"] - 1)
+        return True
+    if clock["n_run_heap"] > 0 and state.runs[b, state.run_heap[b, 0]]["until"] <= now:
+        return _run_instant(state, facts, b, state.run_heap[b, 0])
+    if clock["n_node_heap"] > 0 and state.nodes[b, state.node_heap[b, 0]]["until"] <= now:
+        _node_instant(state, facts, b, state.node_heap[b, 0])
+        return True
+    if _wall_is_due(state, facts, b, LAST_EFFECT):
+        _wall_instant(state, facts, b)
+        return True
+    return False
 
 
 @kernel

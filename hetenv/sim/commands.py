@@ -105,7 +105,7 @@ def _start(state: State, facts: Facts, b: int, job_id: int, config_id: int) -> N
         job["first_start_s"] = state.clock[b]["now"]
     job["n_starts"] += 1
     count(state, b, Account.N_STARTED, 1.0)
-    run = join(state, b, job_id)
+    run = join(state, facts, b, job_id)
     occupy(state, facts, b, run, config_id, overhead_s)
 
 

@@ -1,4 +1,4 @@
-"""Binary heaps of table rows by (until, order). A row knows its place (`heap`), so that its key may change or it may leave."""
+"""Binary heaps of table rows by (until, tie). A row knows its place (`heap`), so that its key may change or it may leave."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from hetenv.sim.tables import NONE, Rows
 def _before(rows: Rows, i: int, j: int) -> bool:
     if rows[i]["until"] != rows[j]["until"]:
         return rows[i]["until"] < rows[j]["until"]
-    return rows[i]["order"] < rows[j]["order"]
+    return rows[i]["tie"] < rows[j]["tie"]
 
 
 @kernel

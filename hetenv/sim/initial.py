@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from hetenv.beliefs import N_BACKLOG_BINS
 from hetenv.cluster import Cluster
 from hetenv.events.stream import EVENT
-from hetenv.scenario import Compiled, EventClockConfig, RoundClockConfig, WarmStart
+from hetenv.scenario import Compiled, EventClockConfig, OneByOneClockConfig, RoundClockConfig, WarmStart
 from hetenv.sim import tables
 from hetenv.sim.bitset import insert, n_words, summary_words
 from hetenv.sim.tables import LEDGER_SHAPE, NONE, Facts, State
@@ -74,7 +74,7 @@ def _allocs(n_gpus: int) -> NDArray[np.void]:
 def _nodes(cluster: Cluster) -> NDArray[np.void]:
     nodes = np.zeros((1, cluster.n_nodes), tables.NODE)
     nodes["until"], nodes["speed"] = np.inf, 1.0
-    nodes["order"], nodes["pool"], nodes["is_up"] = np.arange(cluster.n_nodes), cluster.node_pool, 1
+    nodes["tie"], nodes["pool"], nodes["is_up"] = np.arange(cluster.n_nodes), cluster.node_pool, 1
     nodes["heap"] = nodes["alloc"] = NONE
     nodes["free"] = cluster.gpus_per_node[cluster.node_pool]
     nodes["free_cpus"] = cluster.cpus_per_node[cluster.node_pool]
@@ -135,6 +135,7 @@ def rules_of(compiled: Compiled) -> NDArray[np.void]:
         rules["max_interval_s"] = clock.max_interval_s
     if isinstance(clock, RoundClockConfig):
         rules["round_s"] = clock.round_s
+    rules["one_by_one"] = isinstance(clock, OneByOneClockConfig)
     rules["measure_from_s"] = measure.from_s
     rules["measure_to_s"] = np.inf if measure.to_s is None else measure.to_s
     if isinstance(scenario.start, WarmStart):

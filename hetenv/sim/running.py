@@ -171,13 +171,15 @@ def vacate(state: State, facts: Facts, b: int, run: int) -> None:
 
 
 @kernel
-def join(state: State, b: int, job_id: int) -> int:
+def join(state: State, facts: Facts, b: int, job_id: int) -> int:
     """A slot for a job, at the end of the running list."""
     clock = state.clock[b]
     run = clock["free_run"]
     row = state.runs[b, run]
     clock["free_run"] = row["next"]
     row["order"], row["heap"], row["alloc"], row["volatile_gpu_s"] = job_id, NONE, NONE, 0.0
+    row["tie"] = clock["n_starts"] if facts.rules[0]["one_by_one"] == 1 else job_id
+    clock["n_starts"] += 1
     row["previous"], row["next"] = clock["last_run"], NONE
     if clock["last_run"] == NONE:
         clock["first_run"] = run

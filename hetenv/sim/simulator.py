@@ -81,6 +81,20 @@ class Simulator:
         """Let time move to the next decision."""
         self.give(Command.WAIT, b=b)
 
+    def wake(self, at_s: float, b: int = 0) -> None:
+        """Ask for a decision at `at_s` at the latest, should none come before; round clocks keep to their rounds.
+
+        It is no command: it changes nothing else and holds until the next decision. Of several the earliest counts.
+
+        Raises:
+            CommandError: at_s does not lie after now.
+        """
+        clock = self.state.clock[b]
+        if not at_s > clock["now"]:
+            raise CommandError(f"wake: at_s must lie after now, {clock['now']:g} s (got {at_s:g})")
+        if self.facts.rules["round_s"][0] == 0.0:
+            clock["forced_s"] = min(clock["forced_s"], at_s)
+
     def is_legal(self, command: Command, job: int = -1, config: int = -1, b: int = 0) -> bool:
         """Whether `give` would carry the command out."""
         return self._run(b, Verb.ASK, Command(command), int(job), int(config))

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 from hetenv.jit import inlined, kernel
 from hetenv.jit_reference import by_reference
-from hetenv.sim.advance import advance, begin_instant, happen
+from hetenv.sim.advance import advance, begin_instant, happen, happen_now
 from hetenv.sim.commands import Command, apply_command, is_legal
 from hetenv.sim.queue import next_queued
 from hetenv.sim.tables import DELTA, NONE, Facts, State, Status
@@ -20,7 +20,7 @@ def open_episode(state: State, facts: Facts, b: int) -> None:
     for n in range(state.nodes.shape[1]):
         state.nodes[b, n]["next_event"] = facts.node_event[world, n]
     clock["is_measuring"] = 1 if rules["measure_from_s"] <= 0.0 else 0
-    happen(state, facts, b)
+    happen_now(state, facts, b)
     begin_instant(state, facts, b)
     close_if_over(state, b)
 
@@ -49,7 +49,8 @@ def give(state: State, facts: Facts, b: int, command: int, job_id: int, config_i
     legal = True
     if command != Command.WAIT:
         legal = apply_command(state, facts, b, command, job_id, config_id)
-        happen(state, facts, b)
+        if facts.rules[0]["one_by_one"] == 0:
+            happen(state, facts, b)
         close_if_over(state, b)
     if clock["status"] == Status.OPEN and (command == Command.WAIT or clock["commands_left"] <= 0):
         advance(state, facts, b)

@@ -69,6 +69,7 @@ RUN = np.dtype(
         ("volatile_gpu_s", "f8"),  # productive time since the last durable point
         ("pools", "i8"),  # bit p set: it holds GPUs of pool p
         ("order", "i4"),  # job id
+        ("tie", "i4"),  # among equal `until`: job id; clock one_by_one: number of its start
         ("heap", "i4"),  # place in the heap
         ("alloc", "i4"),  # first allocation
         ("previous", "i4"),  # running jobs in order of their (re)starts
@@ -96,7 +97,7 @@ NODE = np.dtype(
         ("busy_s", "f8"),  # as of busy_since
         ("busy_since", "f8"),
         ("speed", "f8"),  # factor on compute
-        ("order", "i4"),  # node index
+        ("tie", "i4"),  # among equal `until`: node index
         ("heap", "i4"),
         ("alloc", "i4"),  # first allocation on this node
         ("next_event", "i4"),  # first NODE_BUSY row that has not fired
@@ -162,7 +163,7 @@ ALLOC = np.dtype(
 CLOCK = np.dtype(
     [
         ("now", "f8"),
-        ("forced_s", "f8"),  # next decision by max_interval_s or round_s; inf
+        ("forced_s", "f8"),  # next decision by max_interval_s, round_s or a wake-up; inf
         ("weight_in_system", "f8"),
         ("weight_queued", "f8"),
         ("round", "i8"),
@@ -178,6 +179,7 @@ CLOCK = np.dtype(
         ("overhead_gpus", "i4"),
         ("up_gpus", "i4"),
         ("instant", "i4"),
+        ("n_starts", "i4"),  # from the queue, so far
         ("commands_left", "i4"),
         ("first_run", "i4"),
         ("last_run", "i4"),
@@ -201,6 +203,7 @@ RULES = np.dtype(
         ("measure_to_s", "f8"),
         ("warm_until_s", "f8"),
         ("max_commands", "i4"),
+        ("one_by_one", "i1"),
     ],
     align=True,
 )

@@ -1,5 +1,7 @@
 """Lets a planner decide one instant of a simulation."""
 
+from math import inf
+
 from hetenv.policy import Planner
 from hetenv.sim.commands import Command
 from hetenv.sim.tables import Status
@@ -19,6 +21,8 @@ def drive(planner: Planner, view: View) -> int:
     simulator, b = view._simulator, view._b
     instant, n_illegal = simulator.state.clock["instant"][b], 0
     for order in planner.plan(view):
+        if order.wake_s < inf:
+            simulator.wake(order.wake_s, b)
         if order.command == Command.WAIT:
             break
         n_illegal += not simulator.give(order.command, order.job, order.config, b)

@@ -79,6 +79,10 @@ def play(compiled: Compiled, world: World, seed: int, check: Any = compare) -> t
         for name, *rest in legal[:: max(1, len(legal) // 5)]:
             assert simulator.is_legal(COMMANDS[name], *rest), f"{name} {rest} is legal"
         name, *rest = random_command(legal, len(oracle.jobs), len(oracle.configs), dice, restless)
+        if dice.chance(0.1):
+            at_s = oracle.now + dice.amount(600)
+            oracle.wake_s = min(oracle.wake_s, at_s)
+            simulator.wake(at_s)
         was_legal = oracle.apply(name, *rest)
         assert simulator.give(COMMANDS[name], *rest) == was_legal, f"{name} {rest}"
         simulator.check_invariants()
