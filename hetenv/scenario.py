@@ -20,7 +20,7 @@ from hetenv.cluster import Cluster, ClusterConfig
 from hetenv.configurations import Configurations, compile_configurations, legal_rows
 from hetenv.errors import ScenarioError, unknown
 from hetenv.events import EventConfig
-from hetenv.events.stream import EventClock, merge, source_rng
+from hetenv.events.stream import EventClock, EventContext, merge, source_rng
 from hetenv.objective import Account, Objective
 from hetenv.workload import JobClass, WorkloadConfig, WorkloadContext
 
@@ -207,10 +207,9 @@ class Compiled:
         requests = scenario.workload.draw(source_rng(seed, episode, "workload"), context)
         beliefs.fill(requests, scenario.knowledge, self.configurations, source_rng(seed, episode, "beliefs"))
         requests["rejected"] |= self._fits_nowhere(requests)
+        surroundings = EventContext(self.cluster, requests, scenario.limit_s, scenario.folder, tuple(scenario.classes))
         drawn = {
-            source.source_name: source.draw(
-                source_rng(seed, episode, source.source_name), self.cluster, requests, scenario.limit_s
-            )
+            source.source_name: source.draw(source_rng(seed, episode, source.source_name), surroundings)
             for source in scenario.events
         }
         return make_world(self, requests, merge(drawn), seed, episode)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hetenv.cluster import Cluster
 from hetenv.errors import ScenarioError, unknown
-from hetenv.events.stream import Effect, EventClock, rows
+from hetenv.events.stream import Effect, EventClock, EventContext, rows
 from hetenv.units import HOUR_S
 
 
@@ -37,11 +37,9 @@ class Failures(BaseModel):
     def source_name(self) -> str:
         return self.name or self.kind
 
-    def draw(
-        self, rng: np.random.Generator, cluster: Cluster, requests: NDArray[np.void], horizon_s: float
-    ) -> NDArray[np.void]:
+    def draw(self, rng: np.random.Generator, context: EventContext) -> NDArray[np.void]:
         """NODE_DOWN rows; on the wall clock a Poisson process in up time, each point later by the repairs before it."""
-        nodes = self._nodes(cluster)
+        nodes, horizon_s = self._nodes(context.cluster), context.horizon_s
         hazard_per_s = np.exp(self.spread_sigma * rng.standard_normal(nodes.size)) / (self.mtbf_h * HOUR_S)
         counts = rng.poisson(hazard_per_s * horizon_s)
         owner = np.repeat(np.arange(nodes.size), counts)

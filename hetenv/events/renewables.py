@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from hetenv.cluster import Cluster
 from hetenv.errors import ScenarioError, unknown
-from hetenv.events.stream import Effect, empty_rows, rows
+from hetenv.events.stream import Effect, EventContext, empty_rows, rows
 from hetenv.events.weather import autoregressive, clear_sky_w_per_m2, cloud_factor, weibull_speed, wind_power_share
 from hetenv.units import HOUR_S, JOULE_PER_KWH, JOULE_PER_MWH, KILO
 
@@ -93,11 +92,10 @@ class Renewables(_Part):
     def source_name(self) -> str:
         return self.name or self.kind
 
-    def draw(
-        self, rng: np.random.Generator, cluster: Cluster, requests: NDArray[np.void], horizon_s: float
-    ) -> NDArray[np.void]:
+    def draw(self, rng: np.random.Generator, context: EventContext) -> NDArray[np.void]:
         """Rows of all sites at 0, step_s, 2 step_s ... below the horizon."""
-        at_s = np.arange(int(np.ceil(horizon_s / self.step_s)), dtype=np.float64) * self.step_s
+        cluster = context.cluster
+        at_s = np.arange(int(np.ceil(context.horizon_s / self.step_s)), dtype=np.float64) * self.step_s
         drawn = [empty_rows()]
         for name, site in self.sites.items():
             if name not in cluster.site_names:

@@ -5,7 +5,9 @@ A cause (a frozen config with `draw`) writes rows; the simulator knows effects a
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import Protocol
 from zlib import crc32
 
@@ -68,6 +70,21 @@ EVENT = np.dtype(
 )
 
 
+@dataclass(frozen=True, eq=False)
+class EventContext:
+    """What a cause may read when it draws an episode."""
+
+    cluster: Cluster
+    requests: NDArray[np.void]
+    """[J] REQUEST rows in job-id order; not to be changed."""
+    horizon_s: float
+    """WALL rows lie in [0, horizon_s)."""
+    folder: Path | None = None
+    """The scenario's own folder, one of the two roots of file paths (`traces.resolve`)."""
+    class_names: tuple[str, ...] = ()
+    """By `job_class` of a request."""
+
+
 class EventSource(Protocol):
     """A cause: a frozen pydantic config, discriminated by `kind`, registered in `events.EVENT_TYPES`."""
 
@@ -75,10 +92,8 @@ class EventSource(Protocol):
     def source_name(self) -> str:
         """Unique within a scenario; seeds the source's own generator."""
 
-    def draw(
-        self, rng: np.random.Generator, cluster: Cluster, requests: NDArray[np.void], horizon_s: float
-    ) -> NDArray[np.void]:
-        """Rows of dtype EVENT in any order. WALL rows lie in [0, horizon_s)."""
+    def draw(self, rng: np.random.Generator, context: EventContext) -> NDArray[np.void]:
+        """Rows of dtype EVENT in any order."""
 
 
 def source_rng(seed: int, episode: int, source_name: str) -> np.random.Generator:

@@ -18,6 +18,7 @@ from hetenv.events.stream import (
     JOB_EFFECTS,
     Effect,
     EventClock,
+    EventContext,
     EventSource,
     merge,
     rows,
@@ -59,7 +60,8 @@ each_source = pytest.mark.parametrize("source", SOURCES, ids=IDS)
 def drawn(
     source: EventSource, cluster: Cluster, requests: NDArray[np.void], seed: int = 3, episode: int = 0
 ) -> NDArray[np.void]:
-    return source.draw(source_rng(seed, episode, source.source_name), cluster, requests, HORIZON_S)
+    context = EventContext(cluster, requests, HORIZON_S, class_names=("train",))
+    return source.draw(source_rng(seed, episode, source.source_name), context)
 
 
 def cells(found: NDArray[np.void]) -> bytes:

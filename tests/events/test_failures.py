@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from hetenv.cluster import Cluster, ClusterConfig, PoolConfig, build
 from hetenv.errors import ScenarioError
 from hetenv.events import Failures
-from hetenv.events.stream import Effect, EventClock, source_rng
+from hetenv.events.stream import Effect, EventClock, EventContext, source_rng
 
 HOUR_S = 3600.0
 NO_REQUESTS: NDArray[np.void] = np.zeros(0, [("submit_s", "f8")])
@@ -21,7 +21,7 @@ def large() -> Cluster:
 
 
 def draw(config: Failures, cluster: Cluster, horizon_h: float = 1000.0, seed: int = 0) -> NDArray[np.void]:
-    return config.draw(source_rng(seed, 0, config.source_name), cluster, NO_REQUESTS, horizon_h * HOUR_S)
+    return config.draw(source_rng(seed, 0, config.source_name), EventContext(cluster, NO_REQUESTS, horizon_h * HOUR_S))
 
 
 def test_equal_nodes_fail_at_one_over_mtbf() -> None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from hetenv.cluster import Cluster
 from hetenv.errors import ScenarioError
 from hetenv.events import Renewables
-from hetenv.events.stream import Effect, source_rng
+from hetenv.events.stream import Effect, EventContext, source_rng
 
 DAY_S = 86_400.0
 JOULE_PER_KWH = 3.6e6
@@ -17,7 +17,7 @@ def draw(
     cluster: Cluster, site: dict[str, object], days: float = 1.0, seed: int = 0, **more: object
 ) -> NDArray[np.void]:
     config = Renewables.model_validate({"sites": {"south": {"latitude_deg": 40, **site}}, **more})
-    return config.draw(source_rng(seed, 0, config.source_name), cluster, np.zeros(0), days * DAY_S)
+    return config.draw(source_rng(seed, 0, config.source_name), EventContext(cluster, np.zeros(0), days * DAY_S))
 
 
 def series(found: NDArray[np.void], effect: Effect) -> NDArray[np.float64]:
@@ -102,4 +102,4 @@ def test_steps_cover_a_horizon_that_is_no_multiple_of_them(cluster: Cluster) -> 
 def test_an_unknown_site_is_named(cluster: Cluster) -> None:
     config = Renewables.model_validate({"sites": {"soth": {"latitude_deg": 0}}})
     with pytest.raises(ScenarioError, match=r"events\.renewables\.sites: unknown site 'soth'; did you mean 'south'"):
-        config.draw(source_rng(0, 0, "x"), cluster, np.zeros(0), DAY_S)
+        config.draw(source_rng(0, 0, "x"), EventContext(cluster, np.zeros(0), DAY_S))
