@@ -12,13 +12,14 @@ from .heuristics.fifo import Fifo, FirstFit
 from .heuristics.index import index, keep
 from .heuristics.las import LeastAttainedService
 from .heuristics.least_energy import LeastEnergy
+from .heuristics.reserved_head import heads
 from .heuristics.rows import FirstRow, RandomRow
 from .heuristics.shortest import ShortestJobFirst
 from .heuristics.srtf import ShortestRemainingTimeFirst
 from .heuristics.tune import tune
 from .rl import load_trained
 
-__all__ = ["POLICIES", "keep", "load_trained", "tune"]
+__all__ = ["POLICIES", "VARIANTS", "keep", "load_trained", "tune"]
 
 POLICIES: Final[dict[str, Callable[[str | None], AnyPolicy]]] = {
     "random": lambda scenario: RandomRow(),
@@ -35,3 +36,6 @@ POLICIES: Final[dict[str, Callable[[str | None], AnyPolicy]]] = {
     "index": index,
 }
 """Name -> maker; the argument is the name of the scenario it will run on, or None."""
+
+VARIANTS: Final[dict[str, Callable[[str | None], AnyPolicy]]] = {**heads()}
+"""The same for rules as published simulators have them, oddities included: found by name, not offered for comparison."""

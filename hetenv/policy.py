@@ -135,7 +135,7 @@ def make_policy(name: "str | AnyPolicy", scenario: str | None = None) -> AnyPoli
     agents = agents_package()
     if name.startswith("rl:"):
         return agents.load_trained(name.removeprefix("rl:"))
-    registry = agents.POLICIES
+    registry = {**agents.POLICIES, **agents.VARIANTS}
     if name not in registry:
         raise ScenarioError(unknown("policy", name, registry))
     return registry[name](scenario)

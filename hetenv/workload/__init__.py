@@ -6,15 +6,17 @@ from pydantic import Field
 
 from hetenv.workload.context import WorkloadContext
 from hetenv.workload.job_class import AnalyticClass, FixedClass, JobClass, TableClass
+from hetenv.workload.listed import ListedWorkload
 from hetenv.workload.synthetic import SyntheticWorkload
 from hetenv.workload.trace import TraceWorkload
 
-WorkloadConfig = Annotated[SyntheticWorkload | TraceWorkload, Field(discriminator="kind")]
+WorkloadConfig = Annotated[SyntheticWorkload | TraceWorkload | ListedWorkload, Field(discriminator="kind")]
 
 __all__ = [
     "AnalyticClass",
     "FixedClass",
     "JobClass",
+    "ListedWorkload",
     "SyntheticWorkload",
     "TableClass",
     "TraceWorkload",
