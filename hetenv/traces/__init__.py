@@ -1,6 +1,6 @@
-"""Trace formats, one file each. A format module has `load(path) -> Trace`.
+"""Trace formats, one file each. A format module has `load(path) -> Trace` (jobs) or `-> CapacityTrace` (nodes).
 
-A new one is its file and one line in TRACE_FORMATS. pandas is imported when a trace is read, not before.
+A new one is its file and one line in TRACE_FORMATS or CAPACITY_FORMATS. pandas is imported when a trace is read, not before.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,8 @@ from typing import Any, Final, Protocol
 
 from hetenv.cluster import Cluster
 from hetenv.errors import TraceError, unknown
-from hetenv.traces import philly_csv
+from hetenv.traces import bamboo, philly_csv, skypilot_spot
+from hetenv.traces.capacity import STAY, CapacityTrace
 from hetenv.traces.paths import resolve
 from hetenv.traces.trace import TRACE_ROW, LoadReport, Trace
 
@@ -25,11 +26,29 @@ TRACE_FORMATS: Final[dict[str, TraceFormat]] = {"philly_csv": philly_csv}
 """Name in a scenario's `workload.format` -> module."""
 
 
+class CapacityFormat(Protocol):
+    """A module that reads one format of capacity traces."""
+
+    def load(self, path: Path) -> CapacityTrace:
+        """The trace of one file. Raises TraceError."""
+
+
+CAPACITY_FORMATS: Final[dict[str, CapacityFormat]] = {"bamboo": bamboo, "skypilot_spot": skypilot_spot}
+"""Name in the `format` of a `capacity_replay` -> module."""
+
+
 def trace_format(name: str) -> TraceFormat:
     """The format of that name; TraceError lists the known ones."""
     if name not in TRACE_FORMATS:
         raise TraceError(unknown("trace format", name, TRACE_FORMATS))
     return TRACE_FORMATS[name]
+
+
+def capacity_format(name: str) -> CapacityFormat:
+    """The capacity format of that name; TraceError lists the known ones."""
+    if name not in CAPACITY_FORMATS:
+        raise TraceError(unknown("capacity format", name, CAPACITY_FORMATS))
+    return CAPACITY_FORMATS[name]
 
 
 def show(paths: Sequence[str | Path], format: str, cluster: Cluster | None = None) -> dict[str, Any]:
@@ -38,7 +57,10 @@ def show(paths: Sequence[str | Path], format: str, cluster: Cluster | None = Non
     Returns:
         {"report", "statistics"}: of the trace where there is one path, else by file name.
     """
-    reader = trace_format(format)
+    readers: dict[str, TraceFormat | CapacityFormat] = {**TRACE_FORMATS, **CAPACITY_FORMATS}
+    if format not in readers:
+        raise TraceError(unknown("trace format", format, readers))
+    reader = readers[format]
     traces = {Path(path).name: reader.load(Path(path)) for path in paths}
     if not traces:
         raise TraceError("no path given; name a trace file or a folder with trace files")
@@ -50,4 +72,18 @@ def show(paths: Sequence[str | Path], format: str, cluster: Cluster | None = Non
     return {"report": reports, "statistics": statistics}
 
 
-__all__ = ["TRACE_FORMATS", "TRACE_ROW", "LoadReport", "Trace", "TraceFormat", "resolve", "show", "trace_format"]
+__all__ = [
+    "CAPACITY_FORMATS",
+    "STAY",
+    "TRACE_FORMATS",
+    "TRACE_ROW",
+    "CapacityFormat",
+    "CapacityTrace",
+    "LoadReport",
+    "Trace",
+    "TraceFormat",
+    "capacity_format",
+    "resolve",
+    "show",
+    "trace_format",
+]

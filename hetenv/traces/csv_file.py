@@ -35,7 +35,7 @@ def read(path: Path, required: Sequence[str]) -> CsvFile:
     Raises:
         TraceError: unreadable, not text, no header, or a required column missing.
     """
-    reader = csv.reader(io.StringIO(_text(path), newline=""))
+    reader = csv.reader(io.StringIO(text(path), newline=""))
     try:
         header = tuple(name.strip() for name in next(reader, []))
         kept: list[list[str]] = []
@@ -60,7 +60,28 @@ def read(path: Path, required: Sequence[str]) -> CsvFile:
     return CsvFile(header, cells_of, np.array(lines, np.int64), n_overlong)
 
 
-def _text(path: Path) -> str:
+def records(path: Path) -> tuple[list[list[str]], NDArray[np.int64]]:
+    """Stripped cells of each line that is not blank, of a file without a header, and the lines' numbers from 1.
+
+    Raises:
+        TraceError: unreadable or not text.
+    """
+    reader = csv.reader(io.StringIO(text(path), newline=""))
+    kept: list[list[str]] = []
+    lines: list[int] = []
+    try:
+        for record in reader:
+            cells = [cell.strip() for cell in record]
+            if any(cells):
+                kept.append(cells)
+                lines.append(reader.line_num)
+    except csv.Error as error:
+        raise TraceError(f"{path} line {reader.line_num}: not CSV: {error}") from None
+    return kept, np.array(lines, np.int64)
+
+
+def text(path: Path) -> str:
+    """Content of a file of UTF-8 text, gzip-compressed or not. Raises TraceError."""
     try:
         content = path.read_bytes()
         if content.startswith(GZIP_MAGIC):

@@ -39,7 +39,7 @@ def of(
         "sorted": bool(np.all(np.diff(when.astype(np.int64)) >= 0)),
         "vcs": {name: int((rows["group"] == index).sum()) for index, name in enumerate(groups)},
         "num_gpus_hist": {str(size): int(count) for size, count in zip(sizes, counts)},
-        "duration_s": _describe(duration_s),
+        "duration_s": describe(duration_s),
         "lognormal_duration": _lognormal(duration_s),
         "n_zero_duration": int((duration_s == 0).sum()),
         "n_missing": {name: sum(table.cells.get(name, []).count("") for table in tables) for name in columns},
@@ -65,7 +65,8 @@ def _histogram(values: NDArray[Any], n: int) -> list[int]:
     return [int(count) for count in np.bincount(values.astype(np.int64), minlength=n)]
 
 
-def _describe(values: NDArray[np.float64]) -> dict[str, float]:
+def describe(values: NDArray[np.float64]) -> dict[str, float]:
+    """Count, moments (ddof 0) and linear percentiles of at least one value."""
     quartile, median, upper, tenth, hundredth = np.percentile(values, [25, 50, 75, 90, 99])
     return {
         "count": int(values.size),
