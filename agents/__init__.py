@@ -5,13 +5,16 @@ from typing import Final
 
 from hetenv.policy import AnyPolicy
 
+from .heuristics import repacking
 from .heuristics.best_throughput import BestThroughput
 from .heuristics.carbon_aware import CarbonAware
+from .heuristics.discretised_las import DiscretisedLas
 from .heuristics.easy_backfill import EasyBackfill
 from .heuristics.fifo import Fifo, FirstFit
 from .heuristics.index import index, keep
 from .heuristics.las import LeastAttainedService
 from .heuristics.least_energy import LeastEnergy
+from .heuristics.repacking import Repacking
 from .heuristics.reserved_head import heads
 from .heuristics.rows import FirstRow, RandomRow
 from .heuristics.shortest import ShortestJobFirst
@@ -19,7 +22,7 @@ from .heuristics.srtf import ShortestRemainingTimeFirst
 from .heuristics.tune import tune
 from .rl import load_trained
 
-__all__ = ["POLICIES", "VARIANTS", "keep", "load_trained", "tune"]
+__all__ = ["POLICIES", "VARIANTS", "DiscretisedLas", "keep", "load_trained", "tune"]
 
 POLICIES: Final[dict[str, Callable[[str | None], AnyPolicy]]] = {
     "random": lambda scenario: RandomRow(),
@@ -30,6 +33,11 @@ POLICIES: Final[dict[str, Callable[[str | None], AnyPolicy]]] = {
     "sjf": lambda scenario: ShortestJobFirst(),
     "srtf": lambda scenario: ShortestRemainingTimeFirst(),
     "las": lambda scenario: LeastAttainedService(),
+    "smallest_first": lambda scenario: Repacking("smallest_first", repacking.smallest),
+    "srpt": lambda scenario: Repacking("srpt", repacking.time_left),
+    "srsf": lambda scenario: Repacking("srsf", repacking.service_left),
+    "dlas": lambda scenario: DiscretisedLas("dlas", by_gpus=False),
+    "dlas_gpu": lambda scenario: DiscretisedLas("dlas_gpu", by_gpus=True),
     "best_throughput": lambda scenario: BestThroughput(),
     "least_energy": lambda scenario: LeastEnergy(),
     "carbon_aware": lambda scenario: CarbonAware(),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetenv.errors import ScenarioError, TraceError, unknown
-from hetenv.policy import Planner, make_policy
+from hetenv.policy import AnyPolicy, Planner, make_policy
 from hetenv.scenario import Scenario, parse
 from hetenv.sim.simulator import Simulator
 from hetenv.sim.tables import JobState, Status
@@ -58,8 +58,8 @@ def pool_of(n_gpus: int) -> dict[str, int]:
     return {"nodes": 1, "gpus_per_node": n_gpus} if n_gpus <= MOST_GPUS_PER_NODE else {"nodes": n_gpus, "gpus_per_node": 1}
 
 
-def finished(scenario: Scenario, policy: str, n_waits: int = 0) -> Simulator:
-    """The simulator after a registered planner has run the scenario until all jobs have ended.
+def finished(scenario: Scenario, policy: str | AnyPolicy, n_waits: int = 0) -> Simulator:
+    """The simulator after a planner has run the scenario until all jobs have ended.
 
     Args:
         n_waits: first decisions at which the planner is not asked.
@@ -71,7 +71,7 @@ def finished(scenario: Scenario, policy: str, n_waits: int = 0) -> Simulator:
     simulator = Simulator(compiled)
     simulator.reset(compiled.sample(0))
     view, planner = View(simulator), make_policy(policy, scenario.name)
-    assert isinstance(planner, Planner), policy
+    assert isinstance(planner, Planner), planner.name
     planner.reset(0)
     for _ in range(n_waits):
         simulator.wait()
@@ -80,7 +80,7 @@ def finished(scenario: Scenario, policy: str, n_waits: int = 0) -> Simulator:
     n = int(simulator.state.clock["n_requests"][0])
     unfinished = np.flatnonzero(simulator.state.jobs["state"][0, :n] != JobState.FINISHED)
     if unfinished.size:
-        raise ScenarioError(f"{scenario.name}: {unfinished.size} jobs did not finish under {policy}; does each fit the cluster?")
+        raise ScenarioError(f"{scenario.name}: {unfinished.size} jobs did not finish under {planner.name}; does each fit the cluster?")
     return simulator
 
 

@@ -13,6 +13,7 @@ from hetenv.sim.commands import Command
 from hetenv.sim.simulator import Simulator
 from hetenv.view.fitting import N_FAILED, first_fit, fits_without, write_options
 from hetenv.view.jobs import JOB_VIEW, write_jobs, write_queue, write_running
+from hetenv.view.packing import pack
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -202,6 +203,19 @@ class View:
             self._failed,
         )
         return None if job < 0 else (int(job), int(config))
+
+    def pack(self, ids: Ids, prices: Floats | None = None, accept: float = np.inf) -> Ids:
+        """[n] the CONFIG row that each job would hold were all GPUs shared out afresh in the order of `ids` (-1: none).
+
+        Only numbers of GPUs count, not where they are. Running jobs keep their configurations if those fit; those that may not be
+        preempted, or had a command at this instant, come first. Queued jobs take what costs least among what fits, as in
+        `first_fit`. Running jobs that are not in `ids` count as gone.
+        """
+        found = np.empty(ids.size, np.int64)
+        free = np.empty(self._no_prices.size, np.int64)
+        prices = self._no_prices if prices is None else prices
+        self._call(pack, np.ascontiguousarray(ids, np.int64), prices, float(accept), free, found)
+        return found
 
 
 def _frozen(table: NDArray[Any]) -> NDArray[Any]:

@@ -123,7 +123,8 @@ class Noted:
     def plan(self, view: View) -> Any:
         for order in self._planner.plan(view):
             config = -1 if order.command == Command.PREEMPT else order.config
-            self._orders.append((view.now_s, int(order.command), order.job, config))
+            if order.command != Command.WAIT:
+                self._orders.append((view.now_s, int(order.command), order.job, config))
             yield order
 
 
