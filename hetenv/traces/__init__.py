@@ -11,7 +11,9 @@ from hetenv.cluster import Cluster
 from hetenv.errors import TraceError, unknown
 from hetenv.traces import bamboo, philly_csv, skypilot_spot
 from hetenv.traces.capacity import STAY, CapacityTrace
+from hetenv.traces.energy import aemo, eia_mix, electricitymaps, electricitymaps_wide, epw, prices, vessim, watttime_mci
 from hetenv.traces.paths import resolve
+from hetenv.traces.series import Series, SeriesFile
 from hetenv.traces.trace import TRACE_ROW, LoadReport, Trace
 
 
@@ -37,6 +39,26 @@ CAPACITY_FORMATS: Final[dict[str, CapacityFormat]] = {"bamboo": bamboo, "skypilo
 """Name in the `format` of a `capacity_replay` -> module."""
 
 
+class SeriesFormat(Protocol):
+    """A module that reads one format of signal files."""
+
+    def load(self, path: Path, zone: str | None = None) -> SeriesFile:
+        """The series of a file (of some formats also of a folder); `zone` is that of naive stamps. Raises TraceError."""
+
+
+SERIES_FORMATS: Final[dict[str, SeriesFormat]] = {
+    "aemo": aemo,
+    "eia_mix": eia_mix,
+    "electricitymaps": electricitymaps,
+    "electricitymaps_wide": electricitymaps_wide,
+    "epw": epw,
+    "prices": prices,
+    "vessim": vessim,
+    "watttime_mci": watttime_mci,
+}
+"""Name in the `format` of a cause `series` -> module."""
+
+
 def trace_format(name: str) -> TraceFormat:
     """The format of that name; TraceError lists the known ones."""
     if name not in TRACE_FORMATS:
@@ -51,13 +73,20 @@ def capacity_format(name: str) -> CapacityFormat:
     return CAPACITY_FORMATS[name]
 
 
+def series_format(name: str) -> SeriesFormat:
+    """The signal format of that name; TraceError lists the known ones."""
+    if name not in SERIES_FORMATS:
+        raise TraceError(unknown("signal format", name, SERIES_FORMATS))
+    return SERIES_FORMATS[name]
+
+
 def show(paths: Sequence[str | Path], format: str, cluster: Cluster | None = None) -> dict[str, Any]:
     """Load report and statistics of traces, as plain data.
 
     Returns:
         {"report", "statistics"}: of the trace where there is one path, else by file name.
     """
-    readers: dict[str, TraceFormat | CapacityFormat] = {**TRACE_FORMATS, **CAPACITY_FORMATS}
+    readers: dict[str, TraceFormat | CapacityFormat | SeriesFormat] = {**TRACE_FORMATS, **CAPACITY_FORMATS, **SERIES_FORMATS}
     if format not in readers:
         raise TraceError(unknown("trace format", format, readers))
     reader = readers[format]
@@ -74,16 +103,21 @@ def show(paths: Sequence[str | Path], format: str, cluster: Cluster | None = Non
 
 __all__ = [
     "CAPACITY_FORMATS",
+    "SERIES_FORMATS",
     "STAY",
     "TRACE_FORMATS",
     "TRACE_ROW",
     "CapacityFormat",
     "CapacityTrace",
     "LoadReport",
+    "Series",
+    "SeriesFile",
+    "SeriesFormat",
     "Trace",
     "TraceFormat",
     "capacity_format",
     "resolve",
+    "series_format",
     "show",
     "trace_format",
 ]
