@@ -149,7 +149,7 @@ def test_what_is_not_of_the_format_is_refused(
 def test_an_unknown_format_and_an_absent_file_are_named(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="unknown capacity format 'bambo'; did you mean 'bamboo'"):
         capacity_format("bambo")
-    with pytest.raises(TraceError, match="unknown trace format 'x' \\(known: .*bamboo"):
+    with pytest.raises(TraceError, match=r"unknown trace format 'x' \(known: .*bamboo"):
         show([tmp_path], "x")
     with pytest.raises(TraceError, match="cannot be read"):
         bamboo.load(tmp_path / "none.csv")
