@@ -8,7 +8,7 @@ knowledge) or a policy that says so.
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from hetenv.bench import reference_swf, reference_tiresias
+from hetenv.bench import reference_pollux, reference_swf, reference_tiresias
 from hetenv.errors import ScenarioError
 
 Row = dict[str, Any]
@@ -31,7 +31,7 @@ class Form(Protocol):
         """
 
 
-FORMS: Final[tuple[Form, ...]] = (reference_swf, reference_tiresias)
+FORMS: Final[tuple[Form, ...]] = (reference_swf, reference_tiresias, reference_pollux)
 """In the order in which they are tried."""
 
 
