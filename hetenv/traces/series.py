@@ -46,6 +46,8 @@ class Series:
     """UTC midnight at or before the first stamp; None where the file says no instant (see `time_base`)."""
     time_base: str
     """How the stamps were read, for reports and errors."""
+    is_naive: bool = False
+    """The stamps have dates, but nothing states their zone: no signal can be made of them."""
     is_typical_year: bool = False
     """at_s counts from 1 January of any year; the series repeats each year."""
 
@@ -158,7 +160,7 @@ def assemble(rows: Rows, statistics: dict[str, Any], default: str | None = None)
             label = name if names.size == 1 else f"{name}{REGION_MARK}{region}"
             series[label] = Series(
                 label, rows.columns[name].unit, unique_s, values, step_s,
-                origin if rows.is_utc else None, rows.time_base, rows.is_typical_year,
+                origin if rows.is_utc else None, rows.time_base, is_date and not rows.is_utc, rows.is_typical_year,
             )  # fmt: skip
     missing = {name: int(np.isnan(found.values).sum()) for name, found in series.items()}
     stamps = {float(found.at_s[0]) for found in series.values()}, {float(found.at_s[-1]) for found in series.values()}
