@@ -69,7 +69,8 @@ class NoisyForecast(_Model):
         ahead_h = (middle_s - edges_s[0]) / HOUR_S
         sigma = np.minimum(self.sigma_1h * np.sqrt(ahead_h), self.sigma_max)
         factor = np.maximum(1.0 + sigma * self._normal(middle_s, key), 0.0)
-        return truth * factor
+        disturbed: Array = truth * factor
+        return disturbed
 
     def _normal(self, at_s: Array, key: tuple[int, int, str]) -> Array:
         """Standard normal at each time, the same whenever it is asked for; two neighbours blend with constant variance."""
