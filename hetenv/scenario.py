@@ -207,7 +207,7 @@ class Compiled:
         requests = scenario.workload.draw(source_rng(seed, episode, "workload"), context)
         beliefs.fill(requests, scenario.knowledge, self.configurations, source_rng(seed, episode, "beliefs"))
         requests["rejected"] |= self._fits_nowhere(requests)
-        surroundings = EventContext(self.cluster, requests, scenario.limit_s, scenario.folder, tuple(scenario.classes))
+        surroundings = EventContext(self.cluster, requests, scenario.limit_s, scenario.folder, tuple(scenario.classes), seed)
         drawn = {
             source.source_name: source.draw(source_rng(seed, episode, source.source_name), surroundings)
             for source in scenario.events

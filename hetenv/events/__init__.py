@@ -9,9 +9,10 @@ from pydantic import Field
 
 from hetenv.events.failures import Failures
 from hetenv.events.renewables import Renewables
+from hetenv.events.series import RecordedSeries
 from hetenv.events.stream import EventSource
 
-_AnyEvent = Failures | Renewables
+_AnyEvent = Failures | Renewables | RecordedSeries
 
 EVENT_TYPES: Final[tuple[type[EventSource], ...]] = get_args(_AnyEvent)
 """Every cause; contract tests run over it."""
@@ -19,4 +20,4 @@ EVENT_TYPES: Final[tuple[type[EventSource], ...]] = get_args(_AnyEvent)
 EventConfig = Annotated[_AnyEvent, Field(discriminator="kind")]
 """An entry of a scenario's `events`; `kind` picks the class."""
 
-__all__ = ["EVENT_TYPES", "EventConfig", "Failures", "Renewables"]
+__all__ = ["EVENT_TYPES", "EventConfig", "Failures", "RecordedSeries", "Renewables"]

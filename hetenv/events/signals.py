@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hetenv.errors import TraceError
+from hetenv.events.stream import EventClock
 from hetenv.traces.series import Series
 from hetenv.units import DAY_S, HOUR_S
 
@@ -54,7 +55,13 @@ class Signal:
             raise TraceError(f"{self.name}: times must increase, and end_s lie after them")
 
     @classmethod
-    def of(cls, series: Series, end: EndPolicy = "raise", max_gap_s: float = 6 * HOUR_S) -> "Signal":
+    def of(
+        cls,
+        series: Series,
+        end: EndPolicy = "raise",
+        max_gap_s: float = 6 * HOUR_S,
+        within_s: tuple[float, float] | None = None,
+    ) -> "Signal":
         """The signal of a loaded series.
 
         Missing values and missing rows are filled on the line between the values before and after them, so never with 0 and
@@ -62,6 +69,7 @@ class Signal:
 
         Args:
             max_gap_s: most that may be missing in one stretch.
+            within_s: a stretch of the record that is needed; the record is cut at longer gaps before and after it.
 
         Raises:
             TraceError: naive stamps without a stated zone, no value at all, or a longer gap.
@@ -70,10 +78,24 @@ class Signal:
             raise TraceError(
                 f"{series.name}: its stamps are naive and no zone is stated; state the file's `zone` (UTC, or a name such as Europe/Berlin)"
             )
-        at_s, values, n_filled = _filled(series, max_gap_s)
+        at_s, values, n_filled = _filled(_cut(series, max_gap_s, within_s), max_gap_s)
         end_s = float(at_s[-1]) + series.step_s
         is_year = series.is_typical_year and any(abs(end_s - at_s[0] - year_s) < 1.0 for year_s in YEARS_S)
         return cls(at_s, values, end_s, "wrap" if is_year else end, series.origin, series.name, n_filled)
+
+    @classmethod
+    def of_rows(cls, events: NDArray[np.void], effect: int, target: int, start_value: float, end_s: float) -> "Signal":
+        """What a target meets in an episode, from all its EVENT rows of one effect on the WALL clock; holds after end_s.
+
+        Args:
+            events: [E] rows in `merge` order.
+            start_value: until the first row.
+        """
+        chosen = events[(events["effect"] == effect) & (events["target"] == target) & (events["clock"] == EventClock.WALL)]
+        at_s = np.concatenate([[0.0], chosen["at"]])
+        values = np.concatenate([[start_value], chosen["value"]])
+        last = np.append(np.diff(at_s) > 0, True)  # of several rows of one time the last counts
+        return cls(at_s[last], values[last], max(end_s, float(np.nextafter(at_s[-1], np.inf))), "hold", name=f"effect {effect}")
 
     @property
     def first_s(self) -> float:
@@ -178,6 +200,17 @@ def gap_edges(at_s: Array, values: Array, step_s: float, max_gap_s: float) -> Ar
     ends = np.concatenate([times, [at_s[-1] + step_s]])
     long = ends - begins > max(max_gap_s, SLACK * step_s)
     return np.stack([begins[long], ends[long]], axis=1)
+
+
+def _cut(series: Series, max_gap_s: float, within_s: tuple[float, float] | None) -> Series:
+    """The part of a series between the long gaps around a stretch of its record."""
+    if within_s is None or within_s[0] < series.at_s[0] or within_s[1] > series.at_s[-1] + series.step_s:
+        return series
+    gaps = gap_edges(series.at_s, series.values, series.step_s, max_gap_s)
+    before, after = gaps[gaps[:, 1] <= within_s[0], 1], gaps[gaps[:, 0] >= within_s[1], 0]
+    from_s, to_s = max(before, default=-np.inf), min(after, default=np.inf)
+    kept = (series.at_s >= from_s) & (series.at_s < to_s)
+    return replace(series, at_s=series.at_s[kept], values=series.values[kept])
 
 
 def _filled(series: Series, max_gap_s: float) -> tuple[Array, Array, int]:

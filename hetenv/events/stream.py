@@ -83,6 +83,8 @@ class EventContext:
     """The scenario's own folder, one of the two roots of file paths (`traces.resolve`)."""
     class_names: tuple[str, ...] = ()
     """By `job_class` of a request."""
+    seed: int = 0
+    """Episode seed; recorded signals choose the split of their window by it."""
 
 
 class EventSource(Protocol):

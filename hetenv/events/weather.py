@@ -69,3 +69,20 @@ def autoregressive(noise: Series, step_s: float, correlation_s: float) -> Series
     for k in range(1, len(values)):
         values[k] += keep * values[k - 1]
     return np.array(values, np.float64)
+
+
+def photovoltaic_share(irradiance_w_per_m2: Series, air_c: Series, power_per_c: float, noct_c: float) -> Series:
+    """Power over peak power, 0..1: G/1000 x (1 + power_per_c x (cell temperature - 25 deg C)), at most 1 (inverter).
+
+    Dobos, PVWatts Version 5 Manual, NREL/TP-6A20-62641 (2014), eq. 8; the cell's temperature after Ross (1976): air
+    temperature + G/800 x (noct_c - 20), noct_c the cell's temperature at 800 W/m2 and 20 deg C.
+    """
+    cell_c = air_c + irradiance_w_per_m2 / 800.0 * (noct_c - 20.0)
+    share = irradiance_w_per_m2 / 1000.0 * (1.0 + power_per_c * (cell_c - 25.0))
+    return np.clip(share, 0.0, 1.0)
+
+
+def speed_at_height(speed_m_per_s: Series, measured_m: float, hub_m: float, shear: float) -> Series:
+    """Wind speed at hub height by the power law, exponent 1/7 over open land (Justus and Mikhail, Geophys. Res. Lett. 3, 1976)."""
+    factor: float = (hub_m / measured_m) ** shear
+    return speed_m_per_s * factor

@@ -1,8 +1,11 @@
 """What every cause of EVENT_TYPES must keep. A new cause adds an example of its config to EXAMPLES, nothing else."""
 
 import pickle
+import tempfile
 from collections.abc import Mapping
+from functools import cache
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +37,9 @@ WEATHER = {
     "carbon": {"mean_g_per_kwh": 400},
     "price": {"mean_usd_per_mwh": 20},
 }
+PRICES = {"path": "prices.csv", "format": "prices"}
+RECORDED = {"price": PRICES, "curtailed": [{"kind": "low_price", "power_w": 5e4}], "local_demand_w": 1.0}
+SPLITS = {"train": [["2023-01-25", "2023-01-31"]], "validation": [["2023-01-21", "2023-01-24"]], "test": [["2023-01-01", "2023-01-20"]]}
 EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "failures": [
         {"mtbf_h": 20},
@@ -43,6 +49,10 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "renewables": [
         {"sites": {"north": WEATHER, "east": {"latitude_deg": -30, "carbon": {"mean_g_per_kwh": 100}}}},
         {"step_s": 3600, "sites": {"south": {"latitude_deg": 0}}},
+    ],
+    "series": [
+        {"start": {"kind": "seeded", **SPLITS}, "end": "raise", "sites": {"north": {"price": PRICES}, "east": RECORDED}},
+        {"start": {"kind": "at", "utc": "2023-01-30T00:00Z"}, "end": "wrap", "sites": {"south": RECORDED}},
     ],
 }
 PARSE: TypeAdapter[EventSource] = TypeAdapter(EventConfig)
@@ -57,10 +67,20 @@ IDS = [f"{kind}-{index}" for kind, listed in EXAMPLES.items() for index in range
 each_source = pytest.mark.parametrize("source", SOURCES, ids=IDS)
 
 
+@cache
+def scenario_folder() -> Path:
+    """A folder with the files that the examples name."""
+    folder = Path(tempfile.mkdtemp())
+    hours = np.arange("2023-01-01", "2023-02-01", dtype="datetime64[h]")
+    lines = [f"{str(hour)[:10]} {str(hour)[11:]}:00+00:00,{90 * np.sin(k * k):.3f}" for k, hour in enumerate(hours)]
+    (folder / "prices.csv").write_text("\n".join(["Datetime (UTC),Price (USD/MWh)", *lines]), encoding="utf-8")
+    return folder
+
+
 def drawn(
     source: EventSource, cluster: Cluster, requests: NDArray[np.void], seed: int = 3, episode: int = 0
 ) -> NDArray[np.void]:
-    context = EventContext(cluster, requests, HORIZON_S, class_names=("train",))
+    context = EventContext(cluster, requests, HORIZON_S, scenario_folder(), ("train",), seed)
     return source.draw(source_rng(seed, episode, source.source_name), context)
 
 

@@ -2,7 +2,9 @@
 
 The first states its offsets; local time is only compared with it, and rows where they differ are counted. The stamps of the
 second are naive: its publisher calls them local time, yet they skip and repeat no hour, so the zone must be stated by whoever
-uses them. The currency is the header's (an Australian file says USD where it means AUD; nothing in it tells).
+uses them. In the Californian files of the first layout prices peak at 2-4 h local
+time: stamps already in UTC were converted once more (HewlettPackard/sustain-cluster, issue 7); read as stated, they are 8 h
+late (7 in summer). The currency is the header's (an Australian file says USD where it means AUD; nothing in it tells).
 """
 
 import re
