@@ -1,10 +1,12 @@
 """Facts of the world as CSV, each row with source and licence."""
 
-from hetenv.catalog.entries import Accelerator, Link, Model, Stack
+from hetenv.catalog.entries import Accelerator, EventPreset, Link, Model, Stack
 from hetenv.catalog.tables import (
     accelerator,
     convolution_factor,
     efficiency,
+    event_preset,
+    event_presets,
     link,
     memory_factor,
     model,
@@ -14,12 +16,15 @@ from hetenv.catalog.tables import (
 
 __all__ = [
     "Accelerator",
+    "EventPreset",
     "Link",
     "Model",
     "Stack",
     "accelerator",
     "convolution_factor",
     "efficiency",
+    "event_preset",
+    "event_presets",
     "link",
     "memory_factor",
     "model",

@@ -1,6 +1,9 @@
 """The kinds of catalog entries: accelerators, links and models. One field is one CSV column, in SI units."""
 
 from dataclasses import dataclass
+from typing import Any
+
+import yaml
 
 from hetenv.errors import ScenarioError
 
@@ -259,3 +262,36 @@ class Efficiency:
     """Measured rows behind it; 0 = prior."""
     source: str
     licence: str
+
+
+@dataclass(frozen=True)
+class EventPreset:
+    """Fields of a cause of events that reproduce published rates, and those rates."""
+
+    name: str
+    aliases: tuple[str, ...]
+    kind: str
+    """Kind of the cause, e.g. failures."""
+    settings: str
+    """Flow mapping (YAML) of the cause's fields."""
+    published: str
+    """Flow mapping (YAML) of figure (see `hetenv.events.rates`) -> published value."""
+    source: str
+    licence: str
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The cause's fields."""
+        return _mapping(self.settings)
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Figure -> published value."""
+        return {name: float(value) for name, value in _mapping(self.published).items()}
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    found = yaml.safe_load(text)
+    if not isinstance(found, dict):
+        raise ValueError(f"{text!r} is no mapping such as {{mtbf_h: 100}}")
+    return found

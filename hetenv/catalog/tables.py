@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from hetenv.catalog import csv_table
-from hetenv.catalog.entries import Accelerator, Efficiency, Link, Model, Stack
+from hetenv.catalog.entries import Accelerator, Efficiency, EventPreset, Link, Model, Stack
 from hetenv.errors import ScenarioError, unknown
 
 _FOLDER = Path(__file__).parent
@@ -41,6 +41,18 @@ def stacks() -> dict[str, Stack]:
 def efficiencies() -> dict[str, Efficiency]:
     """Fitted factors by architecture/precision class and by accelerator/name."""
     return csv_table.read(_FOLDER / "efficiencies.csv", Efficiency)
+
+
+@cache
+def event_presets() -> dict[str, EventPreset]:
+    """All presets of causes of events by name."""
+    return csv_table.read(_FOLDER / "event_presets.csv", EventPreset)
+
+
+def event_preset(kind: str, name: str) -> EventPreset:
+    """A preset of one kind of cause; ScenarioError lists those of the kind."""
+    known = {entry.name: entry for entry in event_presets().values() if entry.kind == kind}
+    return csv_table.resolve(name, csv_table.index(known, "preset"), tuple(known), f"preset of {kind}")
 
 
 @cache
@@ -110,12 +122,13 @@ def convolution_factor(entry: Accelerator, precision: str) -> float:
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """Names of one kind: accelerators, links, models or stacks."""
+    """Names of one kind: accelerators, links, models, stacks or event_presets."""
     tables: dict[str, tuple[str, ...]] = {
         "accelerators": tuple(accelerators()),
         "links": tuple(links()),
         "models": tuple(models()),
         "stacks": tuple(stacks()),
+        "event_presets": tuple(event_presets()),
     }
     if kind not in tables:
         raise ScenarioError(unknown("catalog table", kind, tables))

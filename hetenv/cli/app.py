@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from hetenv.cli import accuracy
+from hetenv.cli import accuracy, presets
 from hetenv.cli.reference import reference
 from hetenv.errors import ScenarioError
 
@@ -176,6 +176,7 @@ def plan(
 app.command()(accuracy.validate)
 app.command()(accuracy.calibrate)
 app.command("fit-stacks")(accuracy.fit_stacks)
+app.command()(presets.presets)
 app.command()(reference)
 
 

@@ -7,12 +7,14 @@ from typing import Annotated, Final, get_args
 
 from pydantic import Field
 
+from hetenv.events.capacity_replay import CapacityReplay
 from hetenv.events.failures import Failures
 from hetenv.events.renewables import Renewables
 from hetenv.events.series import RecordedSeries
+from hetenv.events.spot import Spot
 from hetenv.events.stream import EventSource
 
-_AnyEvent = Failures | Renewables | RecordedSeries
+_AnyEvent = CapacityReplay | Failures | RecordedSeries | Renewables | Spot
 
 EVENT_TYPES: Final[tuple[type[EventSource], ...]] = get_args(_AnyEvent)
 """Every cause; contract tests run over it."""

@@ -63,8 +63,8 @@ EVENT = np.dtype(
         ("at", "f8"),  # s of WALL or NODE_BUSY, or work of JOB_WORK; > 0 (0 allowed for WALL)
         ("value", "f8"),  # unit by effect
         ("target", "i4"),  # node, pool/level, site or request by effect
-        ("clock", "i1"),  # EventClock
-        ("effect", "i1"),  # Effect
+        ("clock", "i2"),  # EventClock; 2 bytes, so that rows have no filler and are equal byte for byte
+        ("effect", "i2"),  # Effect
     ],
     align=True,
 )

@@ -1,6 +1,7 @@
 """What every cause of EVENT_TYPES must keep. A new cause adds an example of its config to EXAMPLES, nothing else."""
 
 import pickle
+import shutil
 import tempfile
 from collections.abc import Mapping
 from functools import cache
@@ -40,11 +41,25 @@ WEATHER = {
 PRICES = {"path": "prices.csv", "format": "prices"}
 RECORDED = {"price": PRICES, "curtailed": [{"kind": "low_price", "power_w": 5e4}], "local_demand_w": 1.0}
 SPLITS = {"train": [["2023-01-25", "2023-01-31"]], "validation": [["2023-01-21", "2023-01-24"]], "test": [["2023-01-01", "2023-01-20"]]}
+FOLDER = Path(__file__).parent / "data"
 EXAMPLES: dict[str, list[dict[str, Any]]] = {
+    "capacity_replay": [
+        {"format": "bamboo", "path": "events.csv", "pool": "new", "start_h": "seeded", "end": "wrap"},
+        {"format": "bamboo", "path": "counts.txt", "pool": "old", "map": "share"},
+        {"format": "skypilot_spot", "path": "spot.json", "pool": "spare", "start_h": "seeded", "end": "wrap"},
+    ],
+    "spot": [
+        {"pools": ["old"], "preset": "bamboo_p3"},
+        {"pools": ["new", "spare"], "market": {"kind": "price"}},
+        {"pools": ["old"], "market": {"kind": "capacity", "up_mean_h": 2, "down_mean_h": 1}},
+    ],
     "failures": [
         {"mtbf_h": 20},
         {"mtbf_h": 20, "clock": "busy", "pools": ["old", "new"]},
         {"mtbf_h": 1e9},
+        {"preset": "meta_rsc1", "mtbf_h": 30, "shape": 0.5, "age_h": 24, "repair": "exponential", "detection": {}},
+        {"mtbf_h": 20, "detection": {"hang_share": 0.3, "slow_share": 0.3}, "repair": "deterministic"},
+        {"domains": [{"label": "rack", "nodes": 2, "mtbf_h": 9}, {"label": "power", "of": "site", "mtbf_h": 30}]},
     ],
     "renewables": [
         {"sites": {"north": WEATHER, "east": {"latitude_deg": -30, "carbon": {"mean_g_per_kwh": 100}}}},
@@ -71,6 +86,8 @@ each_source = pytest.mark.parametrize("source", SOURCES, ids=IDS)
 def scenario_folder() -> Path:
     """A folder with the files that the examples name."""
     folder = Path(tempfile.mkdtemp())
+    for file in FOLDER.iterdir():
+        shutil.copy(file, folder)
     hours = np.arange("2023-01-01", "2023-02-01", dtype="datetime64[h]")
     lines = [f"{str(hour)[:10]} {str(hour)[11:]}:00+00:00,{90 * np.sin(k * k):.3f}" for k, hour in enumerate(hours)]
     (folder / "prices.csv").write_text("\n".join(["Datetime (UTC),Price (USD/MWh)", *lines]), encoding="utf-8")
@@ -85,8 +102,8 @@ def drawn(
 
 
 def cells(found: NDArray[np.void]) -> bytes:
-    """Bytes of all columns, without the filler between them."""
-    return b"".join(found[name].tobytes() for name in EVENT.names or ())
+    """All bytes of the rows; EVENT has no filler."""
+    return found.tobytes()
 
 
 def n_targets(effect: int, cluster: Cluster, requests: NDArray[np.void]) -> int:
@@ -157,16 +174,26 @@ def test_drawing_changes_neither_requests_nor_the_global_generator(
     assert pickle.dumps(np.random.get_state()) == state  # noqa: NPY002
 
 
-def test_a_further_source_moves_no_row_of_the_others(cluster: Cluster, requests: NDArray[np.void]) -> None:
-    base = [example("failures", EXAMPLES["failures"][0]), example("renewables", EXAMPLES["renewables"][0])]
-    more = [example("failures", EXAMPLES["failures"][1], name="more"), *base]
-    rows_of = [{s.source_name: drawn(s, cluster, requests) for s in sources} for sources in (base, more)]
-    for name, found in rows_of[0].items():
-        assert cells(rows_of[1][name]) == cells(found)
-    kept = merge(rows_of[1])
-    added = rows_of[1]["more"]
-    without = kept[~np.isin(kept, added)]
-    assert cells(without) == cells(merge(rows_of[0]))
+def test_a_row_has_no_filler() -> None:
+    assert EVENT.itemsize == sum(EVENT[name].itemsize for name in EVENT.names or ())
+
+
+@each_source
+def test_a_further_source_moves_no_row_of_the_others(
+    source: EventSource, cluster: Cluster, requests: NDArray[np.void]
+) -> None:
+    """Every example together, without and with this one: what the others drew and its order stay, byte for byte."""
+    others = {f"{k} {s.source_name}": s for k, s in enumerate(SOURCES) if s is not source}
+    base = {name: drawn(s, cluster, requests) for name, s in others.items()}
+    with_it = {"first": drawn(source, cluster, requests), **{n: drawn(s, cluster, requests) for n, s in others.items()}}
+    for name, found in base.items():
+        assert cells(with_it[name]) == cells(found)
+    own = np.concatenate([np.full(part.size, name == "first") for name, part in with_it.items()])
+    marked = np.concatenate([*with_it.values()])
+    marked["value"] = np.where(own, -1.0, marked["value"])
+    split = np.split(marked, np.cumsum([part.size for part in with_it.values()])[:-1])
+    merged = merge(dict(zip(with_it, split)))
+    assert cells(merged[merged["value"] != -1.0]) == cells(merge(base)[merge(base)["value"] != -1.0])
 
 
 def test_merge_orders_wall_rows_by_time_then_effect_then_source(cluster: Cluster, requests: NDArray[np.void]) -> None:
