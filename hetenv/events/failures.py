@@ -157,19 +157,19 @@ class Failures(Repair, PublishedCause):
         if self.clock == "busy":
             return rows(Effect.NODE_DOWN, up_s, nodes[owner], repair_s, EventClock.NODE_BUSY)
         if self.detection is None:
-            at_s = up_s + _before(repair_s, counts)
+            at_s = _later(up_s, repair_s, counts)
             kept = at_s < horizon_s
             return rows(Effect.NODE_DOWN, at_s[kept], nodes[owner[kept]], repair_s[kept])
         delay_s, speed = self.detection.draw(rng, owner.size)
-        at_s = up_s + _before(delay_s + repair_s, counts)
+        at_s = _later(up_s, delay_s + repair_s, counts)
         return _unseen(at_s, nodes[owner], delay_s, speed, repair_s, horizon_s)
 
 
-def _before(outage_s: Floats, counts: NDArray[np.int64]) -> Floats:
-    """Sum of the outages before each one, of the same node; rows are node by node, counts[n] of each."""
+def _later(up_s: Floats, outage_s: Floats, counts: NDArray[np.int64]) -> Floats:
+    """Times in up time made wall times: later by the outages before, of the same owner; rows owner by owner."""
     before = np.cumsum(outage_s) - outage_s
     first = np.cumsum(counts) - counts
-    found: Floats = before - np.repeat(before[first[counts > 0]], counts[counts > 0])
+    found: Floats = up_s + before - np.repeat(before[first[counts > 0]], counts[counts > 0])
     return found
 
 
@@ -198,7 +198,7 @@ def _together(
     up_s = horizon_s * (1.0 - rng.random(owner.size))
     up_s = up_s[np.lexsort((up_s, owner))]
     repair_s = domain.repair_s(rng, owner.size)
-    at_s = up_s + _before(repair_s, counts)
+    at_s = _later(up_s, repair_s, counts)
     kept = np.flatnonzero(at_s < horizon_s)
     event, place = np.nonzero(owner[kept][:, None] == member[None, :])
     return rows(Effect.NODE_DOWN, at_s[kept][event], nodes[place], repair_s[kept][event])
