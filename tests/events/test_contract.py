@@ -227,5 +227,6 @@ def test_an_unknown_key_and_a_change_are_refused(source: EventSource) -> None:
 
 
 def test_an_unknown_kind_names_the_known_ones() -> None:
-    with pytest.raises(ValidationError, match="'failures', 'renewables'"):
+    with pytest.raises(ValidationError) as caught:
         PARSE.validate_python({"kind": "earthquake"})
+    assert all(f"'{kind}'" in str(caught.value) for kind in EXAMPLES)
