@@ -5,7 +5,7 @@ from typing import Final
 
 from hetenv.policy import AnyPolicy
 
-from .heuristics import repacking
+from .heuristics import queue_scores, repacking
 from .heuristics.best_throughput import BestThroughput
 from .heuristics.carbon_aware import CarbonAware
 from .heuristics.discretised_las import DiscretisedLas
@@ -30,6 +30,12 @@ POLICIES: Final[dict[str, Callable[[str | None], AnyPolicy]]] = {
     "fifo": lambda scenario: Fifo(),
     "first_fit": lambda scenario: FirstFit(),
     "easy_backfill": lambda scenario: EasyBackfill(),
+    "wfp3": lambda scenario: EasyBackfill("wfp3", queue_scores.wfp3),
+    "unicep": lambda scenario: EasyBackfill("unicep", queue_scores.unicep),
+    "f1": lambda scenario: EasyBackfill("f1", queue_scores.f1),
+    "f2": lambda scenario: EasyBackfill("f2", queue_scores.f2),
+    "f3": lambda scenario: EasyBackfill("f3", queue_scores.f3),
+    "f4": lambda scenario: EasyBackfill("f4", queue_scores.f4),
     "sjf": lambda scenario: ShortestJobFirst(),
     "srtf": lambda scenario: ShortestRemainingTimeFirst(),
     "las": lambda scenario: LeastAttainedService(),

@@ -10,7 +10,7 @@ from hetenv.policy import Order
 from hetenv.view import View
 
 from .repacking import repack, share_out
-from .standing import Ids
+from .standing import Ids, updated
 
 LIMITS: Final = (3250.0, 7200.0)
 """Attained service at which a job leaves each queue but the last, as in Tiresias' simulator: s or GPU s."""
@@ -48,7 +48,9 @@ class DiscretisedLas:
 
     def reset(self, seed: int) -> None:
         """Empty queues."""
-        self._queues: list[Ids] = [np.empty(0, np.int64) for _ in self._limits]
+        self._order: Ids = np.empty(0, np.int64)
+        self._level: Ids = np.empty(0, np.int64)
+        """By job id."""
         self._forgotten: dict[int, float] = {}
         self._waited: dict[int, float] = {}
         self._last_s = 0.0
@@ -57,69 +59,63 @@ class DiscretisedLas:
         """Demote and promote, then share out."""
         ids = np.sort(np.concatenate([view.queue(), view.running()]))
         rows = view.jobs(ids)
-        service = self._service(rows)
-        level = self._levels(ids)
-        self._enter(ids, rows["is_running"] == 1)
-        sinks = (rows["is_running"] == 1) & (service >= self._limits[level] * (1.0 - TOLERANCE))
-        for place in np.flatnonzero(sinks).tolist():
-            self._move(int(ids[place]), int(level[place]), int(level[place]) + 1)
-            level[place] += 1
-        rises_s = self._promote(view, ids, rows, service, level) if self._promote_after > 0.0 else np.inf
-        order = np.concatenate(self._queues)
+        is_running, service = rows["is_running"] == 1, self._service(rows)
+        order = self._entered(ids, is_running)
+        level = self._level[ids]
+        moves = is_running & (service >= self._limits[level] * (1.0 - TOLERANCE))
+        level[moves] += 1
+        rises_s = np.inf
+        if self._promote_after > 0.0:
+            rises, rises_s = self._risen(view, rows, service, level)
+            level[rises], service[rises] = 0, 0.0
+            moves |= rises
+        self._level[ids] = level
+        order = np.concatenate([order[~np.isin(order, ids[moves])], ids[moves]]) if moves.any() else order
+        self._order = order = order[np.argsort(self._level[order], kind="stable")]
         configs = share_out(view, order)
         runs = configs[np.argsort(order)] >= 0
-        next_s = self._next_s(view, rows[runs], service[runs], self._limits[level[runs]])
-        yield from repack(view, order, configs, max(min(next_s, rises_s), float(np.nextafter(view.now_s, np.inf))))
+        next_s = min(rises_s, self._next_s(view, rows[runs], service[runs], self._limits[level[runs]]))
+        yield from repack(view, order, configs, max(next_s, float(np.nextafter(view.now_s, np.inf))))
 
     def _service(self, rows: NDArray[np.void]) -> NDArray[np.float64]:
         """[n] attained service since the last promotion."""
-        forgotten = np.array([self._forgotten.get(job, 0.0) for job in rows["job"].tolist()]) if self._forgotten else 0.0
-        attained = rows["attained_gpu_s"] - forgotten
-        return np.asarray(attained if self._by_gpus else attained / np.maximum(rows["min_gpus"], 1))
+        attained = rows["attained_gpu_s"].copy()
+        if self._forgotten:
+            attained -= [self._forgotten.get(job, 0.0) for job in rows["job"].tolist()]
+        return attained if self._by_gpus else attained / rows["min_gpus"]
 
-    def _levels(self, ids: Ids) -> NDArray[np.int64]:
-        """[n] the queue in which each job is, 0 for new ones."""
-        level = np.zeros(ids.size, np.int64)
-        for number, queue in enumerate(self._queues):
-            level[np.isin(ids, queue)] = number
-        return level
+    def _entered(self, ids: Ids, is_running: NDArray[np.bool_]) -> Ids:
+        """All jobs as the last decision left them, queue by queue, and new ones at the end, in the first queue."""
+        n = int(ids[-1]) + 1 if ids.size else 0
+        if n > self._level.size:
+            self._level = np.concatenate([self._level, np.zeros(n - self._level.size, np.int64)])
+        n_known = self._order.size
+        order = updated(self._order, ids)
+        if self._running_first and n_known:
+            waits = np.zeros(n, np.int64)
+            waits[ids[~is_running]] = 1
+            is_old = np.zeros(self._level.size, bool)
+            is_old[self._order] = True
+            old = order[is_old[order]]
+            order[: old.size] = old[np.argsort(2 * self._level[old] + waits[old], kind="stable")]
+        return order
 
-    def _enter(self, ids: Ids, is_running: NDArray[np.bool_]) -> None:
-        """Take out who has ended, put those that wait behind those that run, add who is new."""
-        running, kept = ids[is_running], []
-        for queue in self._queues:
-            present = queue[np.isin(queue, ids)]
-            if self._running_first:
-                runs = np.isin(present, running)
-                present = np.concatenate([present[runs], present[~runs]])
-            kept.append(present)
-        known = np.concatenate(kept)
-        kept[0] = np.concatenate([kept[0], ids[~np.isin(ids, known)]])
-        self._queues = kept
-
-    def _move(self, job: int, source: int, target: int) -> None:
-        self._queues[source] = self._queues[source][self._queues[source] != job]
-        self._queues[target] = np.append(self._queues[target], job)
-
-    def _promote(
-        self, view: View, ids: Ids, rows: NDArray[np.void], service: NDArray[np.float64], level: NDArray[np.int64]
-    ) -> float:
-        """Let jobs rise that have waited long enough; returns when the next one will have, if all of them wait on."""
+    def _risen(
+        self, view: View, rows: NDArray[np.void], service: NDArray[np.float64], level: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], float]:
+        """[n] which jobs have waited long enough, and when the next one will have, if all of them wait on."""
         elapsed_s, self._last_s = view.now_s - self._last_s, view.now_s
         served_s = service / rows["min_gpus"] if self._by_gpus else service
-        next_s = np.inf
+        rises, next_s = np.zeros(rows.size, bool), np.inf
         for place in np.flatnonzero((rows["is_running"] == 0) & (service > 0.0)).tolist():
-            job = int(ids[place])
+            job, patience_s = int(rows["job"][place]), self._promote_after * float(served_s[place])
             self._waited[job] = self._waited.get(job, 0.0) + elapsed_s
-            patience_s = self._promote_after * float(served_s[place])
             if level[place] > 0 and self._waited[job] < patience_s * (1.0 - TOLERANCE):
                 next_s = min(next_s, view.now_s + patience_s - self._waited[job])
             elif level[place] > 0:
-                self._move(job, int(level[place]), 0)
-                level[place], self._waited[job] = 0, 0.0
+                rises[place], self._waited[job] = True, 0.0
                 self._forgotten[job] = float(rows["attained_gpu_s"][place])
-                service[place] = 0.0
-        return next_s
+        return rises, next_s
 
     def _next_s(self, view: View, rows: NDArray[np.void], service: NDArray[np.float64], limits: NDArray[np.float64]) -> float:
         """When the first of the jobs that are to run is to be looked at; inf if none sinks."""

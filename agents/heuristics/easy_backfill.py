@@ -10,6 +10,7 @@ from hetenv.policy import Order
 from hetenv.sim.commands import Command
 from hetenv.view import View
 
+from .queue_scores import Score, submit
 from .sizing import gpu_prices
 
 
@@ -29,57 +30,71 @@ class Reservation:
 
 
 class EasyBackfill:
-    """EASY: the head of the FIFO queue has a reservation, others start before it if they do not delay it.
+    """EASY: the head of the queue has a reservation, others start before it if they do not delay it.
 
-    The head's reservation is the configuration with the least (wait + run time x (1 + price x GPUs)), where a pool has room once enough
-    running jobs have ended, as believed; the head starts when that is now. While it waits, later jobs start in order of submit if they
-    end by its start, as believed, or take only GPUs that it does not need then. Only the head has a reservation. A running job that
-    outlives its estimate may delay it. Nothing that runs is changed.
+    The head is the job with the least score (FIFO: the oldest); scores are taken afresh at every decision, ties by submit. Its
+    reservation is the configuration with the least (wait + run time x (1 + price x GPUs)), where a pool has room once enough running
+    jobs have ended, as believed; the head starts when that is now. While it waits, the others start in order of score if they end by
+    its start, as believed, or take only GPUs that it does not need then. Only the head has a reservation. A running job that outlives
+    its estimate may delay it. Nothing that runs is changed.
     """
 
-    name = "easy_backfill"
+    def __init__(self, name: str = "easy_backfill", score: Score = submit) -> None:
+        self.name, self._score = name, score
 
     def reset(self, seed: int) -> None:
         """Nothing to begin."""
 
     def plan(self, view: View) -> Iterator[Order]:
         """Start heads, then backfill around the first that has to wait."""
-        while (queue := view.queue()).size:
+        if not view.free_gpus.any():
+            return
+        queue = view.queue()
+        if self._score is not submit and queue.size > 1:
+            rows = view.jobs(queue)
+            queue = queue[np.argsort(self._score(rows, view.now_s - rows["submit_s"]), kind="stable")]
+        while queue.size:
             prices = gpu_prices(view, queue.size - 1)
             reserved = reserve(view, int(queue[0]), prices)
             if reserved is not None and reserved.start_s <= view.now_s:
-                yield Order(Command.START, int(queue[0]), reserved.config)
-                continue
-            until_s, spare = (np.inf, None) if reserved is None else (reserved.start_s, reserved.spare)
-            start = view.first_fit(queue[1:], prices, until_s=until_s, spare=spare)
-            if start is None:
-                return
+                start = (int(queue[0]), reserved.config)
+            else:
+                until_s, spare = (np.inf, None) if reserved is None else (reserved.start_s, reserved.spare)
+                found = view.first_fit(queue[1:], prices, until_s=until_s, spare=spare)
+                if found is None:
+                    return
+                start = found
+            queue = queue[queue != start[0]]
             yield Order(Command.START, *start)
+            if not view.free_gpus.any():
+                return
 
 
 def reserve(view: View, job: int, prices: NDArray[np.float64]) -> Reservation | None:
     """The reservation of a queued job; None if it fits nowhere even when all running jobs have ended."""
-    releases = _releases(view)
-    legal = set(view.options(job).tolist())
-    left = view.jobs([job])["believed_left_work"][0]
+    allowed = view.allowed(job)
+    rows = view.configs[allowed]
+    held = 1.0 + prices[rows["pool_a"]] * rows["gpus_a"] + np.where(rows["pool_b"] >= 0, prices[rows["pool_b"]] * rows["gpus_b"], 0.0)
+    costs = held * (view.jobs([job])["believed_left_work"][0] / rows["rate"] + view.start_overheads_s(job, allowed))
+    cheapest = int(np.argmin(costs))
+    if view.is_legal(Command.START, job, int(allowed[cheapest])):
+        return Reservation(int(allowed[cheapest]), view.now_s, np.full(prices.size, np.inf))
+    releases, legal = _releases(view), set(view.options(job).tolist())
     best: Reservation | None = None
     best_cost = np.inf
-    for config in view.allowed(job).tolist():
-        row = view.configs[config]
+    for config, row, cost in zip(allowed.tolist(), rows, costs.tolist()):
         parts = [(int(row["pool_a"]), int(row["gpus_a"]))]
         if row["pool_b"] >= 0:
             parts.append((int(row["pool_b"]), int(row["gpus_b"])))
         start_s = view.now_s
         if config not in legal:
             start_s = max(_room_s(*releases[pool], gpus, view.now_s) for pool, gpus in parts)
-        held = 1.0 + sum(prices[pool] * gpus for pool, gpus in parts)
-        cost = start_s - view.now_s + held * (left / row["rate"] + view.start_overhead_s(job, config))
-        if cost < best_cost:
+        if start_s - view.now_s + cost < best_cost:
             spare = np.full(prices.size, np.inf)
             for pool, gpus in parts:
                 ends_s, free = releases[pool]
                 spare[pool] = free[np.searchsorted(ends_s, start_s, "right") - 1] - gpus
-            best, best_cost = Reservation(config, start_s, spare), cost
+            best, best_cost = Reservation(config, start_s, spare), start_s - view.now_s + cost
     return best
 
 
@@ -87,14 +102,13 @@ def _releases(view: View) -> list[tuple[NDArray[np.float64], NDArray[np.int64]]]
     """For each pool the believed ends of its running jobs, now first, and how many GPUs are free from each on."""
     running = view.jobs(view.running())
     ends_s = view.now_s + running["present_left_s"]
-    configs = view.configs[running["config"]]
+    order = np.argsort(ends_s, kind="stable")
+    ends_s, configs = ends_s[order], running["config"][order]
     found = []
     for pool, free in enumerate(view.free_gpus):
-        gpus = np.where(configs["pool_a"] == pool, configs["gpus_a"], 0)
-        gpus = gpus + np.where(configs["pool_b"] == pool, configs["gpus_b"], 0)
-        order = np.argsort(ends_s, kind="stable")
-        order = order[gpus[order] > 0]
-        found.append((np.concatenate([[view.now_s], ends_s[order]]), free + np.concatenate([[0], np.cumsum(gpus[order])])))
+        gpus = view.gpus_in(pool)[configs]
+        here = gpus > 0
+        found.append((np.concatenate([[view.now_s], ends_s[here]]), free + np.concatenate([[0], np.cumsum(gpus[here])])))
     return found
 
 

@@ -23,7 +23,7 @@ class Fifo:
 
     def plan(self, view: View) -> Iterator[Order]:
         """Start heads of the queue until one does not fit."""
-        while (queue := view.queue()).size:
+        while view.free_gpus.any() and (queue := view.queue()).size:
             start = view.first_fit(queue[:1], gpu_prices(view, queue.size - 1), ACCEPT)
             if start is None:
                 return
@@ -43,6 +43,8 @@ class FirstFit:
 
     def plan(self, view: View) -> Iterator[Order]:
         """Start whatever fits, oldest first."""
+        if not view.free_gpus.any():
+            return
         queue = view.queue()
         while (start := view.first_fit(queue, gpu_prices(view, view.n_queued - 1), ACCEPT)) is not None:
             yield Order(Command.START, *start)

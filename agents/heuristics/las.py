@@ -42,11 +42,14 @@ class LeastAttainedService:
             yield Order(Command.START, *start)
         waiting = view.jobs(queue)
         waiting = waiting[(waiting["is_running"] == 0) & (waiting["had_command"] == 0)]
+        running = None
         for row, level in zip(waiting[:MAX_TRIED], _level(waiting)):
-            running = view.jobs(view.running())
-            deeper = (_level(running) > level) & (running["preemptible"] == 1) & (running["had_command"] == 0)
-            deeper &= view.now_s - running["ready_s"] >= MIN_STINT_S
-            served = running["attained_gpu_s"] / running["weight"]
+            if running is None:
+                running = view.jobs(view.running())
+                levels, served = _level(running), running["attained_gpu_s"] / running["weight"]
+                may_go = (running["preemptible"] == 1) & (running["had_command"] == 0)
+                may_go &= view.now_s - running["ready_s"] >= MIN_STINT_S
+            deeper = may_go & (levels > level)
             order = np.flatnonzero(deeper)[np.argsort(-served[deeper], kind="stable")]
             if not order.size:
                 continue
@@ -54,6 +57,7 @@ class LeastAttainedService:
             found = victims(view, int(row["job"]), running["job"][order].astype(np.int64), prices, ACCEPT)
             if found is not None:
                 yield from make_room(view, int(row["job"]), found[1], found[0])
+                running = None
 
 
 def _level(rows: NDArray[np.void]) -> NDArray[np.int64]:

@@ -26,12 +26,12 @@ def victims(
     allowed = view.allowed(job)
     rows = view.configs[allowed]
     cost = cost_of(rows, prices)
-    present = view.configs[view.jobs(candidates)["config"]]
+    present = view.jobs(candidates)["config"]
     for place in np.argsort(cost, kind="stable"):
         if cost[place] > accept * cost.min():
             return None
-        pools = [rows["pool_a"][place]] + ([rows["pool_b"][place]] if rows["pool_b"][place] >= 0 else [])
-        in_pool = np.isin(present["pool_a"], pools) | np.isin(present["pool_b"], pools)
+        pools = [int(pool) for pool in (rows["pool_a"][place], rows["pool_b"][place]) if pool >= 0]
+        in_pool = np.logical_or.reduce([view.gpus_in(pool)[present] > 0 for pool in pools])
         gone = _least(view, job, int(allowed[place]), candidates[in_pool].tolist())
         if gone is not None:
             return int(allowed[place]), gone

@@ -24,6 +24,8 @@ class ShortestJobFirst:
 
     def plan(self, view: View) -> Iterator[Order]:
         """Start whatever fits, shortest first."""
+        if not view.free_gpus.any():
+            return
         queue = view.queue()
         rows = view.jobs(queue)
         shortest_first = queue[np.argsort(rows["believed_left_s"] / rows["weight"], kind="stable")]

@@ -4,6 +4,8 @@ A job that holds g GPUs for a time T delays each of Q waiting jobs by about T x 
 configuration should cost least in T x (1 + Q x g / G). GPUs of pools that serve many classes well count for more.
 """
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,10 @@ from hetenv.view import View
 
 ACCEPT = 2.5
 """A job rather waits than start at more than this many times the cost of its best configuration."""
+
+
+_WORTH: WeakKeyDictionary[View, NDArray[np.float64]] = WeakKeyDictionary()
+"""What `pool_worth` says of the configurations of each view, which never change."""
 
 
 def pool_worth(configs: NDArray[np.void], n_classes: int, n_pools: int) -> NDArray[np.float64]:
@@ -23,7 +29,9 @@ def pool_worth(configs: NDArray[np.void], n_classes: int, n_pools: int) -> NDArr
 def gpu_prices(view: View, n_waiting: int) -> NDArray[np.float64]:
     """[P] what one GPU of each pool costs n_waiting other jobs, in units of a job's own time: Q x worth / (sum of worth x up GPUs)."""
     up_gpus = view.up_gpus
-    worth = pool_worth(view.configs, view.classes.size, up_gpus.size)
+    worth = _WORTH.get(view)
+    if worth is None:
+        worth = _WORTH[view] = pool_worth(view.configs, view.classes.size, up_gpus.size)
     return n_waiting * worth / max(1.0, float(worth @ up_gpus))
 
 

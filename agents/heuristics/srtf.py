@@ -45,13 +45,17 @@ class ShortestRemainingTimeFirst:
             yield from self._grow(view)
 
     def _preempt(self, view: View, queue: NDArray[np.int64]) -> Iterator[Order]:
+        if not queue.size:
+            return
         waiting = view.jobs(queue)
         waiting = waiting[(waiting["is_running"] == 0) & (waiting["had_command"] == 0)]
+        running = None
         for row in waiting[:MAX_TRIED]:
-            running = view.jobs(view.running())
-            time_s = running["present_left_s"] / running["weight"]
-            longer = (running["preemptible"] == 1) & (running["had_command"] == 0)
-            longer &= time_s > RATIO * self._time_s(view, row)
+            if running is None:
+                running = view.jobs(view.running())
+                time_s = running["present_left_s"] / running["weight"]
+                may_go = (running["preemptible"] == 1) & (running["had_command"] == 0)
+            longer = may_go & (time_s > RATIO * self._time_s(view, row))
             order = np.flatnonzero(longer)[np.argsort(-time_s[longer], kind="stable")]
             if not order.size:
                 return
@@ -59,6 +63,7 @@ class ShortestRemainingTimeFirst:
             found = victims(view, int(row["job"]), running["job"][order].astype(np.int64), prices, ACCEPT)
             if found is not None:
                 yield from make_room(view, int(row["job"]), found[1], found[0])
+                running = None
 
     def _time_s(self, view: View, row: np.void) -> float:
         """Believed time left of a waiting job, restart included, over its weight."""
@@ -72,8 +77,7 @@ class ShortestRemainingTimeFirst:
             options = view.options(int(row["job"]))
             if not options.size:
                 continue
-            left_s = row["believed_left_work"] / view.configs["rate"][options]
-            left_s = left_s + [view.start_overhead_s(int(row["job"]), int(config)) for config in options]
+            left_s = row["believed_left_work"] / view.configs["rate"][options] + view.start_overheads_s(int(row["job"]), options)
             best = int(np.argmin(left_s))
             if left_s[best] * GROWTH < row["present_left_s"]:
                 yield Order(Command.CHANGE, int(row["job"]), int(options[best]))

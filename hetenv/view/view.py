@@ -36,6 +36,7 @@ class View:
         self._all_configs = np.zeros(max(1, simulator.facts.configs.size), np.int64)
         n_pools = len(simulator.compiled.cluster.pool_names)
         self._no_prices, self._no_limit = np.zeros(n_pools), np.full(n_pools, np.inf)
+        self._gpus_in: dict[int, NDArray[np.int64]] = {}
         self.configs = _frozen(simulator.facts.configs)
         """[C] CONFIG rows."""
         self.classes = _frozen(simulator.facts.classes)
@@ -86,6 +87,13 @@ class View:
     def up_gpus(self) -> NDArray[np.int64]:
         """[P] GPUs of up nodes."""
         return self._simulator.state.pools["up_gpus"][self._b].astype(np.int64)
+
+    def gpus_in(self, pool: int) -> NDArray[np.int64]:
+        """[C] GPUs of a pool that each configuration holds."""
+        if pool not in self._gpus_in:
+            first = np.where(self.configs["pool_a"] == pool, self.configs["gpus_a"], 0)
+            self._gpus_in[pool] = _frozen(first + np.where(self.configs["pool_b"] == pool, self.configs["gpus_b"], 0).astype(np.int64))
+        return self._gpus_in[pool]
 
     @property
     def site_power_w(self) -> Floats:
@@ -169,12 +177,16 @@ class View:
 
     def start_overhead_s(self, job: int, config: int) -> float:
         """Seconds that GPUs are held before the job's first step, were it put into the configuration now."""
+        return float(self.start_overheads_s(job, np.array([config]))[0])
+
+    def start_overheads_s(self, job: int, configs: Ids) -> Floats:
+        """[n] the same for each of some configurations of the job."""
         record = self._simulator.state.jobs[self._b, job]
-        row = self.classes[self.configs["job_class"][config]]
+        classes = self.classes[self.configs["job_class"][configs]]
         if record["n_starts"] == 0:
-            return float(row["first_start_s"])
+            return np.asarray(classes["first_start_s"])
         save_s = self.configs["save_s"][record["config"]] if record["config"] >= 0 else 0.0
-        return float(row["restart_s"] + self.configs["load_s"][config] + save_s)
+        return np.asarray(classes["restart_s"] + self.configs["load_s"][configs] + save_s)
 
     def first_fit(
         self,
