@@ -32,7 +32,8 @@ class Reservation:
 class EasyBackfill:
     """EASY: the head of the queue has a reservation, others start before it if they do not delay it.
 
-    The head is the job with the least score (FIFO: the oldest); scores are taken afresh at every decision, ties by submit. Its
+    The head is the job with the least score (FIFO: the oldest), ties by submit; scores are taken afresh whenever a job came or went
+    or capacity changed, so that an instant at which nothing happened changes nothing. The head's
     reservation is the configuration with the least (wait + run time x (1 + price x GPUs)), where a pool has room once enough running
     jobs have ended, as believed; the head starts when that is now. While it waits, the others start in order of score if they end by
     its start, as believed, or take only GPUs that it does not need then. Only the head has a reservation. A running job that outlives
@@ -41,16 +42,20 @@ class EasyBackfill:
 
     def __init__(self, name: str = "easy_backfill", score: Score = submit) -> None:
         self.name, self._score = name, score
+        self._left: tuple[list[int], list[int]] | None = None
 
     def reset(self, seed: int) -> None:
-        """Nothing to begin."""
+        """Nothing was left."""
+        self._left = None
 
     def plan(self, view: View) -> Iterator[Order]:
         """Start heads, then backfill around the first that has to wait."""
         if not view.free_gpus.any():
             return
         queue = view.queue()
-        if self._score is not submit and queue.size > 1:
+        if self._score is not submit:
+            if self._left == (queue.tolist(), view.free_gpus.tolist()):
+                return
             rows = view.jobs(queue)
             queue = queue[np.argsort(self._score(rows, view.now_s - rows["submit_s"]), kind="stable")]
         while queue.size:
@@ -62,6 +67,7 @@ class EasyBackfill:
                 until_s, spare = (np.inf, None) if reserved is None else (reserved.start_s, reserved.spare)
                 found = view.first_fit(queue[1:], prices, until_s=until_s, spare=spare)
                 if found is None:
+                    self._left = (np.sort(queue).tolist(), view.free_gpus.tolist())
                     return
                 start = found
             queue = queue[queue != start[0]]
