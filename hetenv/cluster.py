@@ -1,6 +1,7 @@
 """Clusters: sites hold pools, a pool is a row of equal nodes, a node holds equal GPUs. Config and the arrays built from it."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import Annotated
 
 import numpy as np
@@ -15,6 +16,21 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")]
 MAX_POOLS = 62
 
 
+class BatteryConfig(BaseModel):
+    """A battery that takes a site's renewable surplus and covers its deficit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    capacity_kwh: float = Field(gt=0.0, allow_inf_nan=False)
+    charge_w: float = Field(gt=0.0, allow_inf_nan=False, description="most power taken")
+    discharge_w: float = Field(gt=0.0, allow_inf_nan=False, description="most power given")
+    efficiency: float = Field(default=0.9, gt=0.0, le=1.0, description="energy stored over energy taken")
+    start_share: float = Field(default=0.5, ge=0.0, le=1.0, description="charge at time 0 over capacity")
+    discharge_from_usd_per_mwh: float | None = Field(
+        default=None, allow_inf_nan=False, description="gives only while the grid's price is at least this; default: always"
+    )
+
+
 class SiteConfig(BaseModel):
     """A place with one grid connection."""
 
@@ -25,6 +41,18 @@ class SiteConfig(BaseModel):
     carbon_g_per_kwh: float = Field(default=400.0, ge=0.0, description="until a signal says otherwise")
     price_usd_per_mwh: float = Field(default=80.0, description="until a signal says otherwise; may be negative")
     renewable_w: float = Field(default=0.0, ge=0.0, description="own renewable power until a signal says otherwise")
+    marginal_carbon_g_per_kwh: float | None = Field(
+        default=None, ge=0.0, description="until a signal says otherwise; default: carbon_g_per_kwh"
+    )
+    temperature_c: float = Field(default=20.0, ge=-90.0, le=60.0, description="outside, until a signal says otherwise")
+    cooling_from_c: float = Field(default=20.0, ge=-90.0, le=60.0, description="outside temperature from which PUE rises")
+    pue_per_c: float = Field(default=0.0, ge=0.0, le=1.0, description="rise of PUE per degree above cooling_from_c")
+    power_cap_w: float = Field(default=inf, gt=0.0, description="until a signal says otherwise")
+    grid_limit_w: float = Field(default=inf, ge=0.0, description="most power from the grid; jobs slow down to keep it")
+    battery: BatteryConfig | None = None
+    export_limit_w: float = Field(default=0.0, ge=0.0, description="most surplus power that may be sold")
+    export_usd_per_mwh: float = Field(default=0.0, allow_inf_nan=False, description="tariff of what is sold")
+    demand_usd_per_kw: float = Field(default=0.0, ge=0.0, allow_inf_nan=False, description="of an episode's highest grid power")
 
 
 class PoolConfig(BaseModel):
@@ -62,10 +90,12 @@ class Cluster:
     site_names: tuple[str, ...]
     pool_names: tuple[str, ...]
     pool_configs: tuple[PoolConfig, ...]
+    site_configs: tuple[SiteConfig, ...]
     pue: NDArray[np.float64]
-    """[S], >= 1."""
+    """[S], >= 1, at time 0."""
     site_start: NDArray[np.float64]
-    """[S, 3] renewable W, carbon kg/J, price USD/J before any signal."""
+    """[S, 6] before any signal, in order of SIGNAL_EFFECTS: renewable W, carbon and marginal carbon kg/J, price USD/J,
+    temperature deg C, power cap W."""
     pool_site: NDArray[np.int32]
     """[P]."""
     pool_first_node: NDArray[np.int32]
@@ -124,13 +154,9 @@ def build(config: ClusterConfig) -> Cluster:
         site_names=site_names,
         pool_names=pool_names,
         pool_configs=pools,
-        pue=np.array([site.pue for site in config.sites]),
-        site_start=np.array(
-            [
-                [s.renewable_w, s.carbon_g_per_kwh / KILO / JOULE_PER_KWH, s.price_usd_per_mwh / JOULE_PER_MWH]
-                for s in config.sites
-            ]
-        ),
+        site_configs=config.sites,
+        pue=np.array([s.pue + s.pue_per_c * max(0.0, s.temperature_c - s.cooling_from_c) for s in config.sites]),
+        site_start=np.array([_start_of(site) for site in config.sites]),
         pool_site=np.array([_site_of(i, pool, site_names) for i, pool in enumerate(pools)], np.int32),
         pool_first_node=np.concatenate([[0], np.cumsum(nodes)[:-1]]).astype(np.int32),
         pool_nodes=nodes,
@@ -142,6 +168,14 @@ def build(config: ClusterConfig) -> Cluster:
         rent_usd_per_gpu_s=np.array([pool.rent_usd_per_gpu_hour / HOUR_S for pool in pools]),
         node_pool=np.repeat(np.arange(len(pools), dtype=np.int32), nodes),
     )
+
+
+def _start_of(site: SiteConfig) -> list[float]:
+    """[6] a row of Cluster.site_start."""
+    marginal = site.carbon_g_per_kwh if site.marginal_carbon_g_per_kwh is None else site.marginal_carbon_g_per_kwh
+    carbon_kg_per_j, marginal_kg_per_j = (grams / KILO / JOULE_PER_KWH for grams in (site.carbon_g_per_kwh, marginal))
+    price_usd_per_j = site.price_usd_per_mwh / JOULE_PER_MWH
+    return [site.renewable_w, carbon_kg_per_j, marginal_kg_per_j, price_usd_per_j, site.temperature_c, site.power_cap_w]
 
 
 def _site_of(index: int, pool: PoolConfig, site_names: tuple[str, ...]) -> int:

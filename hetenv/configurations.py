@@ -35,6 +35,7 @@ CONFIG = np.dtype(
         ("energy_per_work_j", "f8"),  # GPU energy, undisturbed
         ("save_s", "f8"),  # to write a checkpoint, charged at the next start
         ("load_s", "f8"),  # to read one
+        ("save_every", "f8"),  # work between periodic checkpoints (inf: as the request says)
         ("efficiency", "f4"),  # work per GPU second over the class's best, 0..1
         ("advantage", "f4"),  # pool's speed for this class over the mean of its speeds for all, each over the class's best
         ("memory_margin", "f4"),  # free share of the GPU memory, 0..1 (1 where memory is not modelled)
@@ -44,6 +45,8 @@ CONFIG = np.dtype(
         ("pool_a", "i2"),
         ("pool_b", "i2"),
         ("job_class", "i4"),
+        ("next_config", "i4"),  # its continuation in the phase that follows, or NO_CONFIG
+        ("survives", "i1"),  # 1: a replica can be lost without losing work
         ("tier", "i1"),  # 0 fastest, then other Pareto-optimal plans
         ("any_nodes", "i1"),  # 1: may be spread over any nodes of its pool; 0: needs its footprint
     ],
@@ -75,13 +78,20 @@ CLASS = np.dtype(
         ("first_start_s", "f8"),  # held before the first step of a job's first start
         ("restart_s", "f8"),  # fixed part of every later start; save_s and load_s come on top
         ("best_rate", "f8"),  # of all rows, work/s
+        ("pause_s", "f8"),  # what a periodic checkpoint stops the job for
+        ("persist_s", "f8"),  # what it takes after that until it is durable, the job stepping
+        ("degrade_s", "f8"),  # overhead of going on smaller after a failure
         ("first_config", "i4"),  # rows [first_config, last_config)
         ("last_config", "i4"),
+        ("next_class", "i4"),  # the phase that follows, or NO_CLASS
+        ("degrades", "i1"),  # 1: goes on smaller where a replica is lost
     ],
     align=True,
 )
 
 NO_POOL: Final = -1
+NO_CONFIG: Final = -1
+NO_CLASS: Final = -1
 DEFAULT_LOAD_SHARE_OF_TDP: Final = 0.75
 MAX_ROWS: Final = 65_536
 GPU_PRICES: Final = (0.0, np.inf, 0.25, 0.05)
@@ -168,13 +178,30 @@ def compile_configurations(
         rows, plans = rows[order], [plans[k] for k in order]
         tables.append(rows)
         estimates.extend(plans)
-        class_rows[index] = (job_class.first_start_s, job_class.restart_s, rows["rate"].max(), first, first + rows.size)
+        class_rows[index] = class_row(job_class, rows, first)
         first += rows.size
         if first > MAX_ROWS:
             raise ScenarioError(f"{where}: more than {MAX_ROWS} configurations; list fewer gpu_counts or pools")
     table = np.concatenate(tables)
     _fill_comparisons(table, class_rows, len(cluster.pool_names))
     return Configurations(table, class_rows, tuple(classes), tuple(estimates))
+
+
+def class_row(job_class: JobClass, rows: NDArray[np.void], first: int) -> NDArray[np.void]:
+    """[1] the CLASS row of a class whose CONFIG rows begin at `first`."""
+    row = np.zeros(1, CLASS)
+    row["first_start_s"], row["restart_s"] = job_class.first_start_s, job_class.restart_s
+    row["best_rate"], row["first_config"], row["last_config"] = rows["rate"].max(), first, first + rows.size
+    row["pause_s"], row["persist_s"] = job_class.checkpoint_pause_s, job_class.checkpoint_persist_s
+    row["degrades"], row["degrade_s"], row["next_class"] = job_class.degrades, job_class.degrade_s, NO_CLASS
+    return row
+
+
+def empty_configs(n: int) -> NDArray[np.void]:
+    """n zeroed CONFIG rows without a second pool, a continuation or a checkpoint interval of their own."""
+    rows = np.zeros(n, CONFIG)
+    rows["pool_b"], rows["next_config"], rows["save_every"] = NO_POOL, NO_CONFIG, np.inf
+    return rows
 
 
 def _fill_comparisons(table: NDArray[np.void], classes: NDArray[np.void], n_pools: int) -> None:
@@ -253,7 +280,7 @@ def _analytic_rows(
             if _fits(cluster, pair[0], half) and _fits(cluster, pair[1], half):
                 devices = pool_devices(cluster, pair[0], half), pool_devices(cluster, pair[1], half)
                 found.extend((pair, tier, estimate) for tier, estimate in enumerate(configurations_mixed(training, devices)))
-    rows = np.zeros(len(found), CONFIG)
+    rows = empty_configs(len(found))
     for row, (pools, tier, estimate) in zip(rows, found):
         memory_bytes = min(catalog.accelerator(cluster.pool_configs[pool].accelerator).memory_bytes for pool in pools)
         _fill_analytic(row, pools, tier, estimate, job_class, memory_bytes)
@@ -339,7 +366,7 @@ def _table_rows(job_class: TableClass, cluster: Cluster, allowed: Sequence[int],
         for count, rate in sorted(job_class.steps_per_s.get(cluster.pool_names[pool], {}).items())
         if rate > 0 and _fits(cluster, pool, count)
     ]
-    rows = np.zeros(len(measured), CONFIG)
+    rows = empty_configs(len(measured))
     for row, (pool, count, rate) in zip(rows, measured):
         _measured_row(row, pool, count, rate, cluster, job_class.power_w)
         row["spread_penalty"] = job_class.spread_penalty
@@ -348,7 +375,7 @@ def _table_rows(job_class: TableClass, cluster: Cluster, allowed: Sequence[int],
 
 def _fixed_rows(job_class: FixedClass, cluster: Cluster, allowed: Sequence[int]) -> NDArray[np.void]:
     sizes = [(pool, count) for pool in allowed for count in job_class.gpu_counts if _fits(cluster, pool, count)]
-    rows = np.zeros(len(sizes), CONFIG)
+    rows = empty_configs(len(sizes))
     for row, (pool, count) in zip(rows, sizes):
         _measured_row(row, pool, count, 1.0, cluster, job_class.power_w)
         row["spread_penalty"] = 1.0

@@ -37,9 +37,9 @@ class Account(IntEnum):
     RENEWABLE_J = 9
     """The part of ENERGY_J covered by the sites' own renewable power."""
     CURTAILED_J = 10
-    """Renewable energy that was available and not used."""
+    """Renewable energy that was available and neither used, stored nor exported."""
     CARBON_KG = 11
-    """Grid energy times carbon intensity."""
+    """Grid energy times average carbon intensity."""
     GRID_COST_USD = 12
     RENT_USD = 13
     """GPU-hours of held GPUs times the pool's rent."""
@@ -57,6 +57,22 @@ class Account(IntEnum):
     N_ILLEGAL = 23
     LATENESS_S = 24
     """Weighted time beyond the deadline, accounted when the job ends."""
+    GRID_J = 25
+    """ENERGY_J = RENEWABLE_J + BATTERY_J + GRID_J."""
+    BATTERY_J = 26
+    """The part of ENERGY_J that batteries gave."""
+    CHARGED_J = 27
+    """Renewable energy that went into batteries."""
+    EXPORTED_J = 28
+    """Renewable energy sold to the grid."""
+    EXPORT_USD = 29
+    """Income from it."""
+    DEMAND_USD = 30
+    """Charge for each site's highest grid power, accounted as the peak rises."""
+    MARGINAL_CARBON_KG = 31
+    """Grid energy times marginal carbon intensity."""
+    N_DEGRADED = 32
+    """Jobs that went on smaller after a failure."""
 
 
 N_ACCOUNTS: Final = len(Account)

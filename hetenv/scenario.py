@@ -20,7 +20,7 @@ from hetenv.cluster import Cluster, ClusterConfig
 from hetenv.configurations import Configurations, compile_configurations, legal_rows
 from hetenv.errors import ScenarioError, unknown
 from hetenv.events import EventConfig
-from hetenv.events.stream import EventClock, EventContext, merge, source_rng
+from hetenv.events.stream import SIGNAL_EFFECTS, Effect, EventClock, EventContext, merge, source_rng
 from hetenv.objective import Account, Objective
 from hetenv.workload import JobClass, WorkloadConfig, WorkloadContext
 
@@ -274,8 +274,8 @@ def _compile(scenario: Scenario) -> Compiled:
     weights = scenario.objective.vector()
     per_joule = (
         weights[Account.ENERGY_J]
-        + weights[Account.CARBON_KG] * cluster.site_start[:, 1]
-        + weights[Account.GRID_COST_USD] * cluster.site_start[:, 2]
+        + weights[Account.CARBON_KG] * cluster.site_start[:, SIGNAL_EFFECTS.index(Effect.SITE_CARBON)]
+        + weights[Account.GRID_COST_USD] * cluster.site_start[:, SIGNAL_EFFECTS.index(Effect.SITE_PRICE)]
     )
     energy_weight = np.maximum(per_joule * cluster.pue, 0.0)[cluster.pool_site]
     work_weight = float(weights[Account.JOB_S])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hetenv import beliefs, cluster
 from hetenv.cluster import ClusterConfig, PoolConfig, SiteConfig
-from hetenv.configurations import CLASS, CONFIG, NO_POOL, Configurations
+from hetenv.configurations import CLASS, NO_POOL, Configurations, class_row, empty_configs
 from hetenv.events.stream import JOB_EFFECTS, SIGNAL_EFFECTS, Effect, EventClock, empty_rows, merge, rows
 from hetenv.scenario import (
     CandidateConfig,
@@ -56,7 +56,7 @@ def assemble(
 
 def config_row(pool: int, gpus: int, pool_b: int = NO_POOL, gpus_b: int = 0, **columns: Any) -> NDArray[np.void]:
     """[1] a CONFIG row: steps of one second and one unit of work, on its footprint only, unless `columns` differ."""
-    row = np.zeros(1, CONFIG)
+    row = empty_configs(1)
     row["pool_a"], row["gpus_a"], row["pool_b"], row["gpus_b"] = pool, gpus, pool_b, gpus_b
     row["n_gpus"] = gpus + gpus_b
     row["work_per_step"] = row["compute_s"] = row["spread_penalty"] = row["memory_margin"] = 1.0
@@ -76,7 +76,7 @@ def tabulate(*classes: tuple[float, float, Sequence[NDArray[np.void]]]) -> Confi
     for index, (first_start_s, restart_s, class_table) in enumerate(classes):
         joined = np.concatenate(class_table)
         joined["job_class"] = index
-        class_rows[index] = (first_start_s, restart_s, joined["rate"].max(), first, first + joined.size)
+        class_rows[index] = class_row(FixedClass(first_start_s=first_start_s, restart_s=restart_s), joined, first)
         first += joined.size
         table.append(joined)
     joined = np.concatenate(table)

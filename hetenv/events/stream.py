@@ -37,26 +37,45 @@ class Effect(IntEnum):
     NODE_UP = 0
     """The node returns now, whatever its planned repair. value: ignored."""
     NODE_DOWN = 1
-    """The node fails; jobs holding it are evicted. value: seconds until it returns, > 0 (inf: never)."""
-    NODE_SPEED = 2
+    """The node fails; jobs holding it are evicted, or go on smaller. value: seconds until it returns, > 0 (inf: never)."""
+    NODE_NOTICE = 2
+    """The node is announced to leave. value: seconds until then, >= 0. Jobs on it save if that leaves the time."""
+    NODE_SPEED = 3
     """value: factor on the compute speed of the node's GPUs, > 0."""
-    LINK_BANDWIDTH = 3
+    LINK_BANDWIDTH = 4
     """value: factor on the bandwidth of that level of the pool's network, > 0."""
-    JOB_CRASH = 4
+    JOB_CRASH = 5
     """The job ends unsuccessfully, its work is lost. value: ignored."""
-    JOB_CANCEL = 5
+    JOB_CANCEL = 6
     """The job is withdrawn by its user, from the queue or while running. value: ignored."""
-    SITE_RENEWABLE = 6
+    JOB_RANGE = 7
+    """value: most GPUs that the job may hold from now on, >= 0, below its request's own bound or without effect."""
+    JOB_PHASE = 8
+    """The job enters the phase that follows in its class. value: ignored."""
+    SITE_RENEWABLE = 9
     """value: renewable power available to the site from now on, W, >= 0."""
-    SITE_CARBON = 7
-    """value: carbon intensity of the site's grid from now on, kg/J."""
-    SITE_PRICE = 8
+    SITE_CARBON = 10
+    """value: average carbon intensity of the site's grid from now on, kg/J, >= 0."""
+    SITE_MARGINAL_CARBON = 11
+    """value: marginal carbon intensity of the site's grid from now on, kg/J, >= 0."""
+    SITE_PRICE = 12
     """value: price of the site's grid energy from now on, USD/J; may be negative."""
+    SITE_TEMPERATURE = 13
+    """value: outside temperature of the site from now on, deg C."""
+    SITE_POWER_CAP = 14
+    """value: most power that the site may draw from now on, W, > 0 (inf: no cap)."""
 
 
-CAPACITY_EFFECTS = (Effect.NODE_UP, Effect.NODE_DOWN, Effect.NODE_SPEED, Effect.LINK_BANDWIDTH)
-JOB_EFFECTS = (Effect.JOB_CRASH, Effect.JOB_CANCEL)
-SIGNAL_EFFECTS = (Effect.SITE_RENEWABLE, Effect.SITE_CARBON, Effect.SITE_PRICE)
+CAPACITY_EFFECTS = (Effect.NODE_UP, Effect.NODE_DOWN, Effect.NODE_NOTICE, Effect.NODE_SPEED, Effect.LINK_BANDWIDTH)
+JOB_EFFECTS = (Effect.JOB_CRASH, Effect.JOB_CANCEL, Effect.JOB_RANGE, Effect.JOB_PHASE)
+SIGNAL_EFFECTS = (
+    Effect.SITE_RENEWABLE,
+    Effect.SITE_CARBON,
+    Effect.SITE_MARGINAL_CARBON,
+    Effect.SITE_PRICE,
+    Effect.SITE_TEMPERATURE,
+    Effect.SITE_POWER_CAP,
+)
 
 EVENT = np.dtype(
     [

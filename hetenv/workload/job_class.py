@@ -17,6 +17,14 @@ class _JobClass(BaseModel):
     checkpoint_interval: float | None = Field(
         default=None, gt=0.0, description="work between durable checkpoints, in the class's unit; default: none"
     )
+    checkpoint_pause_s: float = Field(default=0.0, ge=0.0, description="what a periodic checkpoint stops the job for")
+    checkpoint_persist_s: float = Field(
+        default=0.0, ge=0.0, description="what it takes after the pause until it is durable, the job stepping (asynchronous)"
+    )
+    degrades: bool = Field(
+        default=False, description="goes on with fewer GPUs where a failure takes a data-parallel replica; not if rigid"
+    )
+    degrade_s: float = Field(default=30.0, ge=0.0, description="overhead of going on smaller")
 
 
 class AnalyticClass(_JobClass):
