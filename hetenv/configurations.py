@@ -127,7 +127,7 @@ class Configurations:
     def fastest(self, n_pools: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """[C] rows by class, first pool and rate, the fastest first; [K, P + 1] where the rows of a class and a pool begin."""
         table = self.table
-        order = np.lexsort((-table["rate"], table["pool_a"], table["job_class"])).astype(np.int32)
+        order = np.lexsort((table["n_gpus"], -table["rate"], table["pool_a"], table["job_class"])).astype(np.int32)
         group = table["job_class"].astype(np.int64) * n_pools + table["pool_a"]
         first = np.searchsorted(group[order], np.arange(self.classes.size * n_pools + 1)).astype(np.int32)
         return order, np.column_stack([first[:-1].reshape(-1, n_pools), first[n_pools::n_pools]])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hetenv.env.window import visible_queued, visible_running
 from hetenv.jit import kernel
 from hetenv.scenario import CandidateConfig
-from hetenv.sim.commands import Command, allows, start_overhead_s
+from hetenv.sim.commands import Command, allows, present_class, start_overhead_s
 from hetenv.sim.placement import fits, fits_uncharged
 from hetenv.sim.running import believed_left
 from hetenv.sim.tables import NONE, Facts, Rows, State
@@ -199,19 +199,19 @@ def _waiting_s(state: State, facts: Facts, b: int, run: int, queued: NDArray[np.
     for slot in range(queued.shape[0]):
         if board.left[slot, 1] >= least:
             continue
-        request = facts.requests[world, queued[slot]]
-        k = request["job_class"]
+        job, request = state.jobs[b, queued[slot]], facts.requests[world, queued[slot]]
+        k = present_class(request, job)
         for place in range(facts.first_fastest[k, p], facts.first_fastest[k, p + 1]):
             config_id = facts.fastest[place]
             if board.fits[1, facts.footprint[config_id]] == 0:
                 continue
             size = facts.sizes[config_id]
-            if not allows(request, size):
+            if not allows(request, job, size):
                 continue
             if _is_charged(request) and not fits(state, b, request, size, run):
                 continue
             seconds = board.left[slot, 0] / facts.configs[config_id]["rate"]
-            seconds += start_overhead_s(facts, state.jobs[b, queued[slot]], config_id)
+            seconds += start_overhead_s(facts, job, config_id)
             least = min(least, seconds / request["weight"])
             break
     return least if least < np.inf else 0.0
@@ -264,7 +264,7 @@ def _queued_rows(
     if job["instant"] == clock["instant"] or clock["commands_left"] <= 0:
         return 0
     request = facts.requests[clock["world"], job_id]
-    k = request["job_class"]
+    k = present_class(request, job)
     begin = facts.classes[k]["first_config"]
     if board.n_ways[k] == NONE:
         board.n_ways[k] = _list_free(facts, k, board.fits[0], board.ways[begin:])
@@ -275,7 +275,7 @@ def _queued_rows(
     for place in range(begin, begin + board.n_ways[k]):
         config_id = board.ways[place]
         size = facts.sizes[config_id]
-        if not allows(request, size) or (_is_charged(request) and not fits(state, b, request, size, NONE)):
+        if not allows(request, job, size) or (_is_charged(request) and not fits(state, b, request, size, NONE)):
             continue
         row = table[first + used]
         _job_columns(request, job_id, slot, clock["now"], best_s, job["held_gpu_s"], row)
@@ -309,14 +309,14 @@ def _running_rows(
     present_s += left / rate
     attained = job["held_gpu_s"] + seconds * present["n_gpus"]
     _survey_beside(state, facts, b, run, board)
-    n_beside = _list_free(facts, request["job_class"], board.fits[1], board.beside)
+    n_beside = _list_free(facts, present_class(request, job), board.fits[1], board.beside)
     used = 0
     for place in range(-1, n_beside):
         preempts = place < 0
         config_id = job["config"] if preempts else board.beside[place]
         if not preempts:
             size = facts.sizes[config_id]
-            if config_id == job["config"] or not _may_become(request, size, present["n_gpus"]):
+            if config_id == job["config"] or not _may_become(request, job, size, present["n_gpus"]):
                 continue
             if _is_charged(request) and not fits(state, b, request, size, run):
                 continue
@@ -336,8 +336,8 @@ def _running_rows(
 
 
 @kernel
-def _may_become(request: Rows, size: Rows, n_gpus: int) -> bool:
+def _may_become(request: Rows, job: Rows, size: Rows, n_gpus: int) -> bool:
     """Whether a running job on n_gpus may change to a configuration, if it is free."""
     if request["elasticity"] != Elasticity.MALLEABLE and size["n_gpus"] != n_gpus:
         return False
-    return allows(request, size)
+    return allows(request, job, size)

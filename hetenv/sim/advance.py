@@ -1,12 +1,23 @@
 """The time loop: account up to the next instant, let happen what happens there, stop where a decision is due."""
 
+import numpy as np
+
 from hetenv.events.stream import Effect
 from hetenv.jit import inlined, kernel
 from hetenv.objective import Account
-from hetenv.sim.effects import apply_effect, come_up, end_job, submit
+from hetenv.sim.effects import apply_effect, come_up, end_job, evict, submit
 from hetenv.sim.nodes import reschedule_node, settle_busy
-from hetenv.sim.running import begin_stepping, reschedule, settle, target_work
-from hetenv.sim.tables import DELTA, TOTAL, Facts, JobState, Rows, State, Status
+from hetenv.sim.power import MIN_POWER_FACTOR, account_sites, lightest, power_factor, set_power_factor
+from hetenv.sim.running import (
+    begin_save,
+    begin_stepping,
+    checkpoint_interval,
+    end_save,
+    reschedule,
+    settle,
+    target_work,
+)
+from hetenv.sim.tables import DELTA, NONE, TOTAL, Facts, JobState, Rows, State, Status
 
 LAST_EFFECT = int(max(Effect))
 
@@ -92,29 +103,13 @@ def move_clock(state: State, facts: Facts, b: int, to_s: float) -> None:
             ledger[Account.HELD_GPU_S] += clock["held_gpus"] * seconds
             ledger[Account.OVERHEAD_GPU_S] += clock["overhead_gpus"] * seconds
             ledger[Account.PRODUCTIVE_GPU_S] += (clock["held_gpus"] - clock["overhead_gpus"]) * seconds
-            _account_sites(state, b, row, seconds)
+            for p in range(state.pools.shape[1]):
+                pool = state.pools[b, p]
+                ledger[Account.RENT_USD] += pool["held_gpus"] * pool["rent_usd_per_gpu_s"] * seconds
+        account_sites(state, b, rows, seconds)
         clock["now"] = to_s
     measuring = rules["measure_from_s"] <= clock["now"] < rules["measure_to_s"]
     clock["is_measuring"] = 1 if measuring else 0
-
-
-@kernel
-def _account_sites(state: State, b: int, row: int, seconds: float) -> None:
-    """Energy, carbon and money of all sites over `seconds`."""
-    ledger = state.ledger[b, row]
-    for s in range(state.sites.shape[1]):
-        site = state.sites[b, s]
-        power_w = site["pue"] * site["it_w"]
-        renewable_w = min(power_w, site["renewable_w"])
-        grid_j = (power_w - renewable_w) * seconds
-        ledger[Account.ENERGY_J] += power_w * seconds
-        ledger[Account.RENEWABLE_J] += renewable_w * seconds
-        ledger[Account.CURTAILED_J] += (site["renewable_w"] - renewable_w) * seconds
-        ledger[Account.CARBON_KG] += grid_j * site["carbon_kg_per_j"]
-        ledger[Account.GRID_COST_USD] += grid_j * site["price_usd_per_j"]
-    for p in range(state.pools.shape[1]):
-        pool = state.pools[b, p]
-        ledger[Account.RENT_USD] += pool["held_gpus"] * pool["rent_usd_per_gpu_s"] * seconds
 
 
 @kernel
@@ -141,6 +136,8 @@ def happen(state: State, facts: Facts, b: int) -> bool:
         elif _wall_is_due(state, facts, b, LAST_EFFECT):
             _wall_instant(state, facts, b)
             decides = True
+        elif clock["is_stale"] == 1:
+            decides = _keep_caps(state, facts, b) or decides
         else:
             return decides
 
@@ -191,8 +188,11 @@ def _run_instant(state: State, facts: Facts, b: int, run: int) -> bool:
     clock, row = state.clock[b], state.runs[b, run]
     job_id = row["order"]
     settle(state, facts, b, run)
-    if row["is_stepping"] == 0:
-        begin_stepping(state, facts, b, run)
+    if row["is_stepping"] == 0 or row["saved_s"] <= clock["now"]:
+        if row["is_stepping"] == 0:
+            begin_stepping(state, facts, b, run)
+        if row["saved_s"] <= clock["now"]:
+            end_save(state, b, run)
         reschedule(state, facts, b, run)
         return False
     job, request = state.jobs[b, job_id], facts.requests[clock["world"], job_id]
@@ -201,11 +201,47 @@ def _run_instant(state: State, facts: Facts, b: int, run: int) -> bool:
         end_job(state, facts, b, job_id, JobState.FINISHED)
         return True
     event = facts.events[clock["world"], job["next_event"]]
+    if job["next_event"] >= request["last_event"] or event["at"] > target:
+        _periodic_save(state, facts, b, run)
+        return False
     job["next_event"] += 1
     apply_effect(state, facts, b, event["effect"], event["target"], event["value"])
     if job["run"] == run:
         reschedule(state, facts, b, run)
     return True
+
+
+@kernel
+def _periodic_save(state: State, facts: Facts, b: int, run: int) -> None:
+    """A paid checkpoint begins, unless the one before is still being written."""
+    row = state.runs[b, run]
+    job, request = state.jobs[b, row["order"]], facts.requests[state.clock[b]["world"], row["order"]]
+    config = facts.configs[job["config"]]
+    row["next_save"] += checkpoint_interval(request, config)
+    if row["saved_s"] == np.inf:
+        job_class = facts.classes[config["job_class"]]
+        begin_save(state, facts, b, run, job_class["pause_s"], job_class["persist_s"])
+    reschedule(state, facts, b, run)
+
+
+@kernel
+def _keep_caps(state: State, facts: Facts, b: int) -> bool:
+    """Bring every site under its power cap. Returns whether a job was evicted for it."""
+    evicted = False
+    for s in range(state.sites.shape[1]):
+        site = state.sites[b, s]
+        if site["is_stale"] == 1:
+            factor = power_factor(site)
+            while factor < MIN_POWER_FACTOR and lightest(state, facts, b, s) != NONE:
+                evict(state, facts, b, lightest(state, facts, b, s))
+                factor = power_factor(site)
+                evicted = True
+            set_power_factor(state, facts, b, s, max(factor, MIN_POWER_FACTOR))
+    stale = False
+    for s in range(state.sites.shape[1]):
+        stale = stale or state.sites[b, s]["is_stale"] == 1
+    state.clock[b]["is_stale"] = 1 if stale else 0
+    return evicted
 
 
 @kernel

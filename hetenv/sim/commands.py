@@ -6,7 +6,7 @@ from hetenv.jit import kernel
 from hetenv.objective import Account
 from hetenv.sim.placement import fits
 from hetenv.sim.queue import dequeue, enqueue
-from hetenv.sim.running import count, join, leave, occupy, settle, vacate
+from hetenv.sim.running import count, join, leave, occupy, save, vacate
 from hetenv.sim.tables import NONE, Facts, JobState, Rows, State
 from hetenv.workload.requests import Elasticity
 
@@ -22,11 +22,17 @@ class Command(IntEnum):
 
 
 @kernel
-def allows(request: Rows, size: Rows) -> bool:
-    """Whether a configuration is one of the request's at all: class, GPU range, pools."""
-    if size["job_class"] != request["job_class"]:
+def present_class(request: Rows, job: Rows) -> int:
+    """The class whose configurations a job may use now: its request's, or a later phase of it."""
+    return request["job_class"] + job["phase"]
+
+
+@kernel
+def allows(request: Rows, job: Rows, size: Rows) -> bool:
+    """Whether a configuration is one of the job's at all: present class, GPU range, pools."""
+    if size["job_class"] != present_class(request, job):
         return False
-    if size["n_gpus"] < request["min_gpus"] or size["n_gpus"] > request["max_gpus"]:
+    if size["n_gpus"] < request["min_gpus"] or size["n_gpus"] > min(request["max_gpus"], job["most_gpus"]):
         return False
     if (request["pools"] >> size["pool_a"]) & 1 == 0:
         return False
@@ -49,7 +55,7 @@ def is_legal(state: State, facts: Facts, b: int, command: int, job_id: int, conf
     if config_id < 0 or config_id >= facts.sizes.shape[0]:
         return False
     size = facts.sizes[config_id]
-    if not allows(request, size):
+    if not allows(request, job, size):
         return False
     if command == Command.START:
         return job["state"] == JobState.QUEUED and fits(state, b, request, size, NONE)
@@ -110,19 +116,10 @@ def _start(state: State, facts: Facts, b: int, job_id: int, config_id: int) -> N
 
 
 @kernel
-def _save(state: State, facts: Facts, b: int, run: int) -> None:
-    """Leave voluntarily: all work becomes durable."""
-    settle(state, facts, b, run)
-    job = state.jobs[b, state.runs[b, run]["order"]]
-    job["durable"] = job["work"]
-    state.runs[b, run]["volatile_gpu_s"] = 0.0
-
-
-@kernel
 def _change(state: State, facts: Facts, b: int, job_id: int, config_id: int) -> None:
     job = state.jobs[b, job_id]
     run = job["run"]
-    _save(state, facts, b, run)
+    save(state, facts, b, run)
     overhead_s = start_overhead_s(facts, job, config_id)
     vacate(state, facts, b, run)
     occupy(state, facts, b, run, config_id, overhead_s)
@@ -133,9 +130,8 @@ def _change(state: State, facts: Facts, b: int, job_id: int, config_id: int) -> 
 def _preempt(state: State, facts: Facts, b: int, job_id: int) -> None:
     job = state.jobs[b, job_id]
     run = job["run"]
-    _save(state, facts, b, run)
+    save(state, facts, b, run)
     vacate(state, facts, b, run)
     leave(state, b, run)
-    job["n_preempted"] += 1
     count(state, b, Account.N_PREEMPTED, 1.0)
     enqueue(state, facts, b, job_id)

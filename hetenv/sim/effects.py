@@ -1,13 +1,16 @@
 """What an effect does to the state. The kernel knows these and no causes."""
 
+import numpy as np
+
 from hetenv.events.stream import Effect
 from hetenv.jit import kernel
 from hetenv.objective import Account
+from hetenv.sim.degrade import shrink
 from hetenv.sim.nodes import reschedule_node, set_until, settle_busy
 from hetenv.sim.placement import list_node
 from hetenv.sim.queue import dequeue, enqueue
-from hetenv.sim.running import count, leave, reschedule, settle, vacate
-from hetenv.sim.tables import NONE, Facts, JobState, State
+from hetenv.sim.running import begin_save, count, draw, leave, mark_stale, plan_saves, reschedule, save, settle, vacate
+from hetenv.sim.tables import NONE, UNBOUNDED, Facts, JobState, State
 
 
 @kernel
@@ -18,6 +21,8 @@ def apply_effect(state: State, facts: Facts, b: int, effect: int, target: int, v
             come_up(state, facts, b, target)
     elif effect == Effect.NODE_DOWN:
         go_down(state, facts, b, target, value)
+    elif effect == Effect.NODE_NOTICE:
+        notice(state, facts, b, target, value)
     elif effect == Effect.NODE_SPEED:
         state.nodes[b, target]["speed"] = value
         _retime_node(state, facts, b, target)
@@ -30,12 +35,33 @@ def apply_effect(state: State, facts: Facts, b: int, effect: int, target: int, v
             state.jobs[b, target]["is_withdrawn"] = 1
         else:
             end_job(state, facts, b, target, JobState.CANCELLED)
-    elif effect == Effect.SITE_RENEWABLE:
-        state.sites[b, target]["renewable_w"] = value
+    elif effect == Effect.JOB_RANGE:
+        state.jobs[b, target]["most_gpus"] = int(min(max(value, 0.0), UNBOUNDED))
+        bound(state, facts, b, target)
+    elif effect == Effect.JOB_PHASE:
+        enter_phase(state, facts, b, target)
+    else:
+        _set_signal(state, b, effect, target, value)
+
+
+@kernel
+def _set_signal(state: State, b: int, effect: int, s: int, value: float) -> None:
+    site = state.sites[b, s]
+    if effect == Effect.SITE_RENEWABLE:
+        site["renewable_w"] = value
     elif effect == Effect.SITE_CARBON:
-        state.sites[b, target]["carbon_kg_per_j"] = value
+        site["carbon_kg_per_j"] = value
+    elif effect == Effect.SITE_MARGINAL_CARBON:
+        site["marginal_kg_per_j"] = value
     elif effect == Effect.SITE_PRICE:
-        state.sites[b, target]["price_usd_per_j"] = value
+        site["price_usd_per_j"] = value
+    elif effect == Effect.SITE_TEMPERATURE:
+        site["temperature_c"] = value
+        site["pue"] = site["base_pue"] + site["pue_per_c"] * max(0.0, value - site["cooling_from_c"])
+    elif effect == Effect.SITE_POWER_CAP:
+        mark_stale(state, b, site)  # by the old cap, should the new one be none
+        site["cap_w"] = value
+    mark_stale(state, b, site)
 
 
 @kernel
@@ -47,6 +73,7 @@ def come_up(state: State, facts: Facts, b: int, node_index: int) -> None:
     node["is_up"] = 1
     node["free"] = pool["gpus_per_node"]
     node["free_cpus"], node["free_mbytes"] = pool["cpus_per_node"], pool["mbytes_per_node"]
+    node["leaves_s"] = np.inf
     list_node(state, b, node_index, True)
     _power_node(state, b, node_index, 1)
     reschedule_node(state, facts, b, node_index)
@@ -54,14 +81,15 @@ def come_up(state: State, facts: Facts, b: int, node_index: int) -> None:
 
 @kernel
 def go_down(state: State, facts: Facts, b: int, node_index: int, seconds: float) -> None:
-    """A node fails for `seconds` (inf: for good); its jobs are evicted. If it is down already, the later end counts."""
+    """A node fails for `seconds` (inf: for good); its jobs are evicted, or go on smaller. If it is down already, the later end counts."""
     node, now = state.nodes[b, node_index], state.clock[b]["now"]
+    node["leaves_s"] = np.inf
     if node["is_up"] == 0:
         if node["heap"] != NONE and now + seconds > node["until"]:
             set_until(state, b, node_index, now + seconds)
         return
     while node["alloc"] != NONE:
-        evict(state, facts, b, state.allocs[b, node["alloc"]]["run"])
+        lose_node(state, facts, b, _first_job(state, b, node_index), node_index)
     settle_busy(state, b, node_index)
     list_node(state, b, node_index, False)
     node["free"] = 0
@@ -76,7 +104,9 @@ def _power_node(state: State, b: int, node_index: int, sign: int) -> None:
     pool = state.pools[b, state.nodes[b, node_index]["pool"]]
     watts = sign * (pool["overhead_w"] + pool["gpus_per_node"] * pool["idle_w"])
     pool["power_w"] += watts
-    state.sites[b, pool["site"]]["it_w"] += watts
+    site = state.sites[b, pool["site"]]
+    site["it_w"] += watts
+    mark_stale(state, b, site)
     pool["up_gpus"] += sign * pool["gpus_per_node"]
     state.clock[b]["up_gpus"] += sign * pool["gpus_per_node"]
 
@@ -85,15 +115,109 @@ def _power_node(state: State, b: int, node_index: int, sign: int) -> None:
 def evict(state: State, facts: Facts, b: int, run: int) -> None:
     """A running job loses its GPUs and what is not durable, and queues again."""
     settle(state, facts, b, run)
+    vacate(state, facts, b, run)
+    _roll_back(state, facts, b, run)
+
+
+@kernel
+def _roll_back(state: State, facts: Facts, b: int, run: int) -> None:
+    """The job of a vacated slot falls back to its durable work and queues."""
     job_id = state.runs[b, run]["order"]
     job = state.jobs[b, job_id]
     count(state, b, Account.LOST_GPU_S, state.runs[b, run]["volatile_gpu_s"])
     count(state, b, Account.N_EVICTED, 1.0)
-    vacate(state, facts, b, run)
     leave(state, b, run)
     job["work"] = job["durable"]
     job["config"] = NONE
     enqueue(state, facts, b, job_id)
+
+
+@kernel
+def _first_job(state: State, b: int, node_index: int) -> int:
+    """The slot of lowest job id on a node."""
+    alloc = state.nodes[b, node_index]["alloc"]
+    first = state.allocs[b, alloc]["run"]
+    while alloc != NONE:
+        run = state.allocs[b, alloc]["run"]
+        if state.runs[b, run]["order"] < state.runs[b, first]["order"]:
+            first = run
+        alloc = state.allocs[b, alloc]["next_of_node"]
+    return first
+
+
+@kernel
+def lose_node(state: State, facts: Facts, b: int, run: int, node_index: int) -> None:
+    """A running job loses a node: it goes on smaller, or is evicted."""
+    settle(state, facts, b, run)
+    config = facts.configs[state.jobs[b, state.runs[b, run]["order"]]["config"]]
+    vacate(state, facts, b, run)
+    may_shrink = facts.classes[config["job_class"]]["degrades"] == 1 and config["survives"] == 1
+    if not (may_shrink and shrink(state, facts, b, run, node_index)):
+        _roll_back(state, facts, b, run)
+
+
+@kernel
+def notice(state: State, facts: Facts, b: int, node_index: int, seconds: float) -> None:
+    """A node is announced to leave: its jobs save what is not durable, if that leaves the time."""
+    node, now = state.nodes[b, node_index], state.clock[b]["now"]
+    if node["is_up"] == 0:
+        return
+    node["leaves_s"] = now + seconds
+    alloc = node["alloc"]
+    while alloc != NONE:
+        run = state.allocs[b, alloc]["run"]
+        settle(state, facts, b, run)
+        job = state.jobs[b, state.runs[b, run]["order"]]
+        save_s = facts.configs[job["config"]]["save_s"]
+        if state.runs[b, run]["is_stepping"] == 1 and job["work"] > job["durable"] and save_s <= seconds:
+            begin_save(state, facts, b, run, save_s, 0.0)
+        reschedule(state, facts, b, run)
+        alloc = state.allocs[b, alloc]["next_of_node"]
+
+
+@kernel
+def stop(state: State, facts: Facts, b: int, run: int) -> None:
+    """A running job must leave its GPUs but loses nothing: it saves and queues."""
+    job_id = state.runs[b, run]["order"]
+    save(state, facts, b, run)
+    vacate(state, facts, b, run)
+    leave(state, b, run)
+    count(state, b, Account.N_EVICTED, 1.0)
+    enqueue(state, facts, b, job_id)
+
+
+@kernel
+def bound(state: State, facts: Facts, b: int, job_id: int) -> None:
+    """Stop a running job that holds more GPUs than it may."""
+    job = state.jobs[b, job_id]
+    if job["state"] == JobState.RUNNING and facts.configs[job["config"]]["n_gpus"] > job["most_gpus"]:
+        stop(state, facts, b, job["run"])
+
+
+@kernel
+def enter_phase(state: State, facts: Facts, b: int, job_id: int) -> None:
+    """A queued or running job enters the phase that follows; a running one goes on in its configuration's continuation."""
+    job, request = state.jobs[b, job_id], facts.requests[state.clock[b]["world"], job_id]
+    following = facts.classes[request["job_class"] + job["phase"]]["next_class"]
+    if following == NONE or (job["state"] != JobState.QUEUED and job["state"] != JobState.RUNNING):
+        return
+    job["phase"] = following - request["job_class"]
+    if job["state"] == JobState.QUEUED:
+        return
+    run = job["run"]
+    save(state, facts, b, run)
+    config = facts.configs[job["config"]]
+    if config["next_config"] == NONE:
+        stop(state, facts, b, run)
+        return
+    row, saved_s = state.runs[b, run], state.runs[b, run]["saved_s"]
+    if row["is_stepping"] == 1:
+        draw(state, b, config, -1.0)
+        draw(state, b, facts.configs[config["next_config"]], 1.0)
+    job["config"] = config["next_config"]
+    plan_saves(state, facts, b, run)
+    row["saved_s"], row["saving_gpu_s"] = saved_s, 0.0
+    reschedule(state, facts, b, run)
 
 
 @kernel

@@ -4,13 +4,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetenv.beliefs import N_BACKLOG_BINS
-from hetenv.cluster import Cluster
+from hetenv.cluster import Cluster, SiteConfig
 from hetenv.events.stream import EVENT
 from hetenv.scenario import Compiled, EventClockConfig, OneByOneClockConfig, RoundClockConfig, WarmStart
 from hetenv.sim import tables
 from hetenv.sim.bitset import insert, n_words, summary_words
 from hetenv.sim.tables import LEDGER_SHAPE, NONE, Facts, State
+from hetenv.units import JOULE_PER_KWH, JOULE_PER_MWH, KILO
 from hetenv.workload.requests import REQUEST
+
+SIGNAL_COLUMNS = ("renewable_w", "carbon_kg_per_j", "marginal_kg_per_j", "price_usd_per_j", "temperature_c", "cap_w")
+"""Columns of SITE in order of SIGNAL_EFFECTS."""
 
 
 def initial_state(compiled: Compiled, n_requests: int) -> State:
@@ -40,6 +44,7 @@ def initial_state(compiled: Compiled, n_requests: int) -> State:
     clock = state.clock[0]
     clock["up_gpus"] = n_gpus
     clock["first_run"] = clock["last_run"] = NONE
+    clock["is_stale"] = state.sites["is_stale"].any()
     _list_free_nodes(state)
     return state
 
@@ -48,6 +53,7 @@ def _jobs(n_requests: int) -> NDArray[np.void]:
     jobs = np.zeros((1, max(1, n_requests)), tables.JOB)
     jobs["first_start_s"] = jobs["end_s"] = np.inf
     jobs["config"] = jobs["run"] = jobs["instant"] = NONE
+    jobs["most_gpus"] = tables.UNBOUNDED
     return jobs
 
 
@@ -73,7 +79,8 @@ def _allocs(n_gpus: int) -> NDArray[np.void]:
 
 def _nodes(cluster: Cluster) -> NDArray[np.void]:
     nodes = np.zeros((1, cluster.n_nodes), tables.NODE)
-    nodes["until"], nodes["speed"] = np.inf, 1.0
+    nodes["until"] = nodes["leaves_s"] = np.inf
+    nodes["speed"] = 1.0
     nodes["tie"], nodes["pool"], nodes["is_up"] = np.arange(cluster.n_nodes), cluster.node_pool, 1
     nodes["heap"] = nodes["alloc"] = NONE
     nodes["free"] = cluster.gpus_per_node[cluster.node_pool]
@@ -104,12 +111,32 @@ def _pools(cluster: Cluster) -> tuple[NDArray[np.void], int, int]:
 
 def _sites(cluster: Cluster) -> NDArray[np.void]:
     sites = np.zeros((1, len(cluster.site_names)), tables.SITE)
-    sites["pue"] = cluster.pue
-    for column, name in enumerate(("renewable_w", "carbon_kg_per_j", "price_usd_per_j")):
+    sites["pue"], sites["power_factor"] = cluster.pue, 1.0
+    for column, name in enumerate(SIGNAL_COLUMNS):
         sites[name] = cluster.site_start[:, column]
+    for site, config in zip(sites[0], cluster.site_configs):
+        _equip(site, config)
+    sites["is_stale"] = np.isfinite(sites["cap_w"]) | np.isfinite(sites["grid_limit_w"])
     pool_w = cluster.pool_nodes * (cluster.overhead_w + cluster.gpus_per_node * cluster.idle_w)
     sites["it_w"][0] = np.bincount(cluster.pool_site, pool_w, len(cluster.site_names))
     return sites
+
+
+def _equip(site: np.void, config: SiteConfig) -> None:
+    """Write what a site has besides its signals."""
+    site["base_pue"], site["pue_per_c"], site["cooling_from_c"] = config.pue, config.pue_per_c, config.cooling_from_c
+    site["grid_limit_w"], site["export_limit_w"] = config.grid_limit_w, config.export_limit_w
+    site["export_usd_per_j"] = config.export_usd_per_mwh / JOULE_PER_MWH
+    site["demand_usd_per_w"] = config.demand_usd_per_kw / KILO
+    site["discharge_from"], site["efficiency"] = -np.inf, 1.0
+    battery = config.battery
+    if battery is not None:
+        site["capacity_j"] = battery.capacity_kwh * JOULE_PER_KWH
+        site["charge_j"] = battery.start_share * site["capacity_j"]
+        site["charge_w"], site["discharge_w"] = battery.charge_w, battery.discharge_w
+        site["efficiency"] = battery.efficiency
+        if battery.discharge_from_usd_per_mwh is not None:
+            site["discharge_from"] = battery.discharge_from_usd_per_mwh / JOULE_PER_MWH
 
 
 def _list_free_nodes(state: State) -> None:

@@ -78,6 +78,6 @@ def _check_jobs(state: State, facts: Facts, b: int, runs: list[int]) -> None:
         job = jobs[row["order"]]
         assert job["state"] == JobState.RUNNING and job["run"] == run, "a slot and its job disagree"
         config = facts.configs[job["config"]]
-        assert config["job_class"] == requests["job_class"][row["order"]], "a job runs in another class's configuration"
+        assert config["job_class"] == requests["job_class"][row["order"]] + job["phase"], "a job runs in another class's configuration"
         assert row["until"] >= clock["now"], "a job's next instant lies in the past"
     assert clock["held_gpus"] == sum(int(facts.configs[jobs[state.runs[b, r]["order"]]["config"]]["n_gpus"]) for r in runs)

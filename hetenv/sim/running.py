@@ -32,10 +32,12 @@ def rate_of(state: State, facts: Facts, b: int, run: int) -> float:
         speed = min(speed, state.nodes[b, state.allocs[b, alloc]["node"]]["speed"])
         alloc = state.allocs[b, alloc]["next_of_run"]
     pool = state.pools[b, config["pool_a"]]
-    intra, inter = pool["intra_factor"], pool["inter_factor"]
+    intra, inter, power = pool["intra_factor"], pool["inter_factor"], state.sites[b, pool["site"]]["power_factor"]
     if config["pool_b"] >= 0:
         other = state.pools[b, config["pool_b"]]
         intra, inter = min(intra, other["intra_factor"]), min(inter, other["inter_factor"])
+        power = min(power, state.sites[b, other["site"]]["power_factor"])
+    speed *= power
     rate = config["rate"]
     if speed != 1.0 or intra != 1.0 or inter != 1.0:
         step_s = config["compute_s"] * (1.0 + config["straggler_share"] * (1.0 / speed - 1.0))
@@ -47,12 +49,13 @@ def rate_of(state: State, facts: Facts, b: int, run: int) -> float:
 
 @kernel
 def target_work(state: State, facts: Facts, b: int, job_id: int) -> float:
-    """Work at which the job's next threshold or its completion lies."""
+    """Work at which a running job's next threshold, paid checkpoint or completion lies."""
     world = state.clock[b]["world"]
     request, job = facts.requests[world, job_id], state.jobs[b, job_id]
+    target = min(request["work"], state.runs[b, job["run"]]["next_save"])
     if job["next_event"] < request["last_event"]:
-        return min(facts.events[world, job["next_event"]]["at"], request["work"])
-    return request["work"]
+        return min(facts.events[world, job["next_event"]]["at"], target)
+    return target
 
 
 @kernel
@@ -65,25 +68,79 @@ def settle(state: State, facts: Facts, b: int, run: int) -> None:
     row["since"] = now
     if seconds <= 0.0:
         return
-    request = facts.requests[state.clock[b]["world"], row["order"]]
-    n_gpus = facts.configs[job["config"]]["n_gpus"]
+    request, config = facts.requests[state.clock[b]["world"], row["order"]], facts.configs[job["config"]]
+    n_gpus = config["n_gpus"]
     job["held_gpu_s"] += seconds * n_gpus
     if row["is_stepping"] == 0:
         return
     target = target_work(state, facts, b, row["order"])
     work = job["work"] + row["rate"] * seconds
-    if now >= row["until"] or work > target:
+    if now >= row["reach_s"] or work > target:
         work = target
     job["work"] = work
-    interval = request["checkpoint_interval"]
+    interval = checkpoint_interval(request, config)
     saved = 0.0
-    if interval < np.inf:
+    if interval < np.inf and row["next_save"] == np.inf:
         saved = min(work, np.floor(work / interval + CHECKPOINT_TOLERANCE) * interval)
     if saved > job["durable"]:
         job["durable"] = saved
         row["volatile_gpu_s"] = n_gpus * (work - saved) / row["rate"]
     else:
         row["volatile_gpu_s"] += n_gpus * seconds
+
+
+@kernel
+def save(state: State, facts: Facts, b: int, run: int) -> None:
+    """All work that a slot has done becomes durable."""
+    settle(state, facts, b, run)
+    job = state.jobs[b, state.runs[b, run]["order"]]
+    job["durable"] = job["work"]
+    state.runs[b, run]["volatile_gpu_s"] = 0.0
+
+
+@kernel
+def checkpoint_interval(request: Rows, config: Rows) -> float:
+    """Work between periodic checkpoints."""
+    return config["save_every"] if config["save_every"] < np.inf else request["checkpoint_interval"]
+
+
+@kernel
+def plan_saves(state: State, facts: Facts, b: int, run: int) -> None:
+    """Drop a save under way, and set where the next paid checkpoint begins from the work done so far."""
+    row = state.runs[b, run]
+    row["saved_s"] = row["next_save"] = np.inf
+    job = state.jobs[b, row["order"]]
+    config = facts.configs[job["config"]]
+    job_class = facts.classes[config["job_class"]]
+    interval = checkpoint_interval(facts.requests[state.clock[b]["world"], row["order"]], config)
+    if interval < np.inf and job_class["pause_s"] + job_class["persist_s"] > 0.0:
+        row["next_save"] = (np.floor(job["work"] / interval + CHECKPOINT_TOLERANCE) + 1.0) * interval
+
+
+@kernel
+def begin_save(state: State, facts: Facts, b: int, run: int, pause_s: float, persist_s: float) -> None:
+    """Save the settled work of a stepping slot: it pauses, then steps on; durable after both times."""
+    row = state.runs[b, run]
+    row["saving_work"], row["saving_gpu_s"] = state.jobs[b, row["order"]]["work"], row["volatile_gpu_s"]
+    row["saved_s"] = state.clock[b]["now"] + (pause_s + persist_s)
+    if pause_s > 0.0:
+        config = facts.configs[state.jobs[b, row["order"]]["config"]]
+        row["is_stepping"], row["ready_s"] = 0, state.clock[b]["now"] + pause_s
+        state.clock[b]["overhead_gpus"] += config["n_gpus"]
+        draw(state, b, config, -1.0)
+    elif persist_s == 0.0:
+        end_save(state, b, run)
+
+
+@kernel
+def end_save(state: State, b: int, run: int) -> None:
+    """What a save began with is durable."""
+    row = state.runs[b, run]
+    job = state.jobs[b, row["order"]]
+    if row["saving_work"] > job["durable"]:
+        job["durable"] = row["saving_work"]
+    row["volatile_gpu_s"] = max(0.0, row["volatile_gpu_s"] - row["saving_gpu_s"])
+    row["saved_s"] = np.inf
 
 
 @kernel
@@ -103,12 +160,13 @@ def reschedule(state: State, facts: Facts, b: int, run: int) -> None:
     end["per_weight"], end["instant"] = 1.0 / request["weight"], job["instant"]
     end["job"] = row["order"] if request["preemptible"] == 1 else NONE
     if row["is_stepping"] == 0:
-        row["until"] = row["ready_s"]
+        row["until"] = row["reach_s"] = row["ready_s"]
         end["believed_s"] = row["ready_s"] + believed / facts.configs[job["config"]]["rate"]
     else:
         row["rate"] = rate_of(state, facts, b, run)
         left = target_work(state, facts, b, row["order"]) - job["work"]
-        row["until"] = clock["now"] + max(0.0, left) / row["rate"]
+        row["reach_s"] = clock["now"] + max(0.0, left) / row["rate"]
+        row["until"] = min(row["reach_s"], row["saved_s"])
         end["believed_s"] = clock["now"] + believed / row["rate"]
     if row["heap"] == NONE:
         clock["n_run_heap"] = heap.push(state.run_heap[b], state.runs[b], clock["n_run_heap"], run)
@@ -122,23 +180,36 @@ def begin_stepping(state: State, facts: Facts, b: int, run: int) -> None:
     config = facts.configs[state.jobs[b, state.runs[b, run]["order"]]["config"]]
     state.clock[b]["overhead_gpus"] -= config["n_gpus"]
     state.runs[b, run]["is_stepping"] = 1
-    _draw(state, b, config, 1.0)
+    draw(state, b, config, 1.0)
 
 
 @kernel
-def _draw(state: State, b: int, config: Rows, sign: float) -> None:
+def draw(state: State, b: int, config: Rows, sign: float) -> None:
     """Put the stepping power of a configuration in place of its GPUs' idle power (sign 1), or take it back (-1)."""
     part_a = config["power_w"]
     if config["pool_b"] >= 0:
         part_a = np.round(part_a * config["gpus_a"] / config["n_gpus"] / POWER_QUANTUM_W) * POWER_QUANTUM_W
         pool = state.pools[b, config["pool_b"]]
-        watts = sign * (config["power_w"] - part_a - config["gpus_b"] * pool["idle_w"])
-        pool["power_w"] += watts
-        state.sites[b, pool["site"]]["it_w"] += watts
+        _add_power(state, b, pool, sign * (config["power_w"] - part_a - config["gpus_b"] * pool["idle_w"]))
     pool = state.pools[b, config["pool_a"]]
-    watts = sign * (part_a - config["gpus_a"] * pool["idle_w"])
+    _add_power(state, b, pool, sign * (part_a - config["gpus_a"] * pool["idle_w"]))
+
+
+@kernel
+def _add_power(state: State, b: int, pool: Rows, watts: float) -> None:
     pool["power_w"] += watts
-    state.sites[b, pool["site"]]["it_w"] += watts
+    site = state.sites[b, pool["site"]]
+    site["it_w"] += watts
+    site["dynamic_w"] += watts
+    mark_stale(state, b, site)
+
+
+@kernel
+def mark_stale(state: State, b: int, site: Rows) -> None:
+    """The power factor of a capped site must be found anew before time moves."""
+    if site["cap_w"] < np.inf or site["grid_limit_w"] < np.inf:
+        site["is_stale"] = 1
+        state.clock[b]["is_stale"] = 1
 
 
 @kernel
@@ -151,6 +222,7 @@ def occupy(state: State, facts: Facts, b: int, run: int, config_id: int, overhea
     place(state, facts, b, request, facts.sizes[config_id], run)
     row["since"], row["ready_s"] = clock["now"], clock["now"] + overhead_s
     row["is_stepping"] = 0
+    plan_saves(state, facts, b, run)
     clock["overhead_gpus"] += config["n_gpus"]
     if overhead_s <= 0.0:
         begin_stepping(state, facts, b, run)
@@ -164,9 +236,10 @@ def vacate(state: State, facts: Facts, b: int, run: int) -> None:
     job_id = row["order"]
     config = facts.configs[state.jobs[b, job_id]["config"]]
     if row["is_stepping"] == 1:
-        _draw(state, b, config, -1.0)
+        draw(state, b, config, -1.0)
     else:
         state.clock[b]["overhead_gpus"] -= config["n_gpus"]
+    row["saved_s"] = row["next_save"] = np.inf
     give_back(state, facts, b, facts.requests[state.clock[b]["world"], job_id], run)
 
 
@@ -180,6 +253,7 @@ def join(state: State, facts: Facts, b: int, job_id: int) -> int:
     row["order"], row["heap"], row["alloc"], row["volatile_gpu_s"] = job_id, NONE, NONE, 0.0
     row["tie"] = clock["n_starts"] if facts.rules[0]["one_by_one"] == 1 else job_id
     clock["n_starts"] += 1
+    row["saved_s"] = row["next_save"] = np.inf
     row["previous"], row["next"] = clock["last_run"], NONE
     if clock["last_run"] == NONE:
         clock["first_run"] = run

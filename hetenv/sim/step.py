@@ -64,7 +64,7 @@ def start_first_fit(state: State, facts: Facts, b: int) -> bool:
     place = next_queued(state, facts, b, 0, 0)
     while place != NONE:
         job_id = facts.ranked[clock["world"], 0, place]
-        job_class = facts.classes[facts.requests[clock["world"], job_id]["job_class"]]
+        job_class = facts.classes[facts.requests[clock["world"], job_id]["job_class"] + state.jobs[b, job_id]["phase"]]
         for config_id in range(job_class["first_config"], job_class["last_config"]):
             if is_legal(state, facts, b, Command.START, job_id, config_id):
                 give(state, facts, b, Command.START, job_id, config_id)

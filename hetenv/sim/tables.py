@@ -16,6 +16,7 @@ from hetenv.objective import N_ACCOUNTS
 Rows: TypeAlias = Any
 """A structured table, a slice or a single row of one: what kernels take. (Type checkers cannot see into records.)"""
 NONE: Final = -1
+UNBOUNDED: Final = 32_767
 DELTA: Final = 0
 """Row of the ledger: since the last decision."""
 TOTAL: Final = 1
@@ -52,21 +53,27 @@ JOB = np.dtype(
         ("next_event", "i4"),  # first JOB_WORK row that has not fired
         ("instant", "i4"),  # instant of the last command
         ("n_starts", "i2"),
-        ("n_preempted", "i2"),
+        ("most_gpus", "i2"),  # by JOB_RANGE; UNBOUNDED before
         ("state", "i1"),  # JobState
         ("is_withdrawn", "i1"),  # cancelled before its submit
-        ("spare", "i2"),
+        ("phase", "i1"),  # its present class minus the request's
+        ("spare", "i1"),
     ]
 )
 """[B, J], 64 bytes."""
 
 RUN = np.dtype(
     [
-        ("until", "f8"),  # next own instant: end of overhead, threshold or completion
+        ("until", "f8"),  # next own instant: end of overhead or pause, of a save, or `reach_s`
+        ("reach_s", "f8"),  # when its work reaches the next threshold, save or completion
         ("since", "f8"),  # the job's work is settled up to here
         ("rate", "f8"),  # work/s while stepping
-        ("ready_s", "f8"),  # end of the overhead
+        ("ready_s", "f8"),  # end of the overhead or pause
         ("volatile_gpu_s", "f8"),  # productive time since the last durable point
+        ("next_save", "f8"),  # work at which the next paid checkpoint begins (inf: checkpoints are free, or none)
+        ("saved_s", "f8"),  # when the save under way is durable (inf: none is)
+        ("saving_work", "f8"),  # the work at which it began
+        ("saving_gpu_s", "f8"),  # volatile_gpu_s then
         ("pools", "i8"),  # bit p set: it holds GPUs of pool p
         ("order", "i4"),  # job id
         ("tie", "i4"),  # among equal `until`: job id; clock one_by_one: number of its start
@@ -74,7 +81,7 @@ RUN = np.dtype(
         ("alloc", "i4"),  # first allocation
         ("previous", "i4"),  # running jobs in order of their (re)starts
         ("next", "i4"),  # also links the free slots
-        ("is_stepping", "i1"),  # 0 while in overhead
+        ("is_stepping", "i1"),  # 0 while in overhead or pause
         ("is_spread", "i1"),
     ],
     align=True,
@@ -97,6 +104,7 @@ NODE = np.dtype(
         ("busy_s", "f8"),  # as of busy_since
         ("busy_since", "f8"),
         ("speed", "f8"),  # factor on compute
+        ("leaves_s", "f8"),  # announced time of its leaving (inf: none)
         ("tie", "i4"),  # among equal `until`: node index
         ("heap", "i4"),
         ("alloc", "i4"),  # first allocation on this node
@@ -138,11 +146,31 @@ POOL = np.dtype(
 
 SITE = np.dtype(
     [
-        ("it_w", "f8"),  # sum over its pools
-        ("pue", "f8"),
+        ("it_w", "f8"),  # sum over its pools, uncapped
+        ("dynamic_w", "f8"),  # what stepping jobs draw of it beyond their GPUs' idle power
+        ("power_factor", "f8"),  # on dynamic_w and on speed, under a cap
+        ("pue", "f8"),  # at the present temperature
         ("renewable_w", "f8"),
         ("carbon_kg_per_j", "f8"),
+        ("marginal_kg_per_j", "f8"),
         ("price_usd_per_j", "f8"),
+        ("temperature_c", "f8"),
+        ("cap_w", "f8"),
+        ("grid_limit_w", "f8"),
+        ("base_pue", "f8"),
+        ("pue_per_c", "f8"),
+        ("cooling_from_c", "f8"),
+        ("charge_j", "f8"),  # of the battery
+        ("capacity_j", "f8"),  # 0: no battery
+        ("charge_w", "f8"),
+        ("discharge_w", "f8"),
+        ("efficiency", "f8"),
+        ("discharge_from", "f8"),  # USD/J
+        ("export_limit_w", "f8"),
+        ("export_usd_per_j", "f8"),
+        ("peak_w", "f8"),  # highest grid power so far
+        ("demand_usd_per_w", "f8"),
+        ("is_stale", "i1"),  # power_factor must be found anew
     ],
     align=True,
 )
@@ -189,6 +217,7 @@ CLOCK = np.dtype(
         ("n_node_heap", "i4"),
         ("status", "i1"),  # Status
         ("is_measuring", "i1"),
+        ("is_stale", "i1"),  # some site is
     ],
     align=True,
 )

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from hetenv.jit import kernel
 from hetenv.jit_reference import by_reference
-from hetenv.sim.commands import Command, allows, is_legal, start_overhead_s
+from hetenv.sim.commands import Command, allows, is_legal, present_class, start_overhead_s
 from hetenv.sim.placement import fits
 from hetenv.sim.running import believed_left
 from hetenv.sim.tables import NONE, Facts, JobState, Rows, State
@@ -19,12 +19,12 @@ _TOO_LATE = -2
 def write_options(tables: State, worlds: Facts, b: int, job_id: int, only_legal: bool, out: NDArray[np.int64]) -> int:
     """Write the CONFIG rows of a job in preference order, all or those legal now to start or change to; returns how many."""
     state, facts = by_reference(tables), by_reference(worlds)
-    request = facts.requests[state.clock[b]["world"], job_id]
-    job_class = facts.classes[request["job_class"]]
-    command = Command.CHANGE if state.jobs[b, job_id]["state"] == JobState.RUNNING else Command.START
+    job, request = state.jobs[b, job_id], facts.requests[state.clock[b]["world"], job_id]
+    job_class = facts.classes[present_class(request, job)]
+    command = Command.CHANGE if job["state"] == JobState.RUNNING else Command.START
     found = 0
     for config_id in range(job_class["first_config"], job_class["last_config"]):
-        if not allows(request, facts.sizes[config_id]):
+        if not allows(request, job, facts.sizes[config_id]):
             continue
         if not only_legal or is_legal(state, facts, b, command, job_id, config_id):
             out[found] = config_id
@@ -66,7 +66,7 @@ def first_fit(
         job, request = state.jobs[b, job_id], facts.requests[clock["world"], job_id]
         if job["state"] != JobState.QUEUED or job["instant"] == clock["instant"] or request["min_gpus"] > free:
             continue
-        if _is_among(facts, clock["world"], request, failed, n_failed):
+        if _is_among(state, facts, b, job_id, failed, n_failed):
             continue
         config_id = _cheapest(state, facts, b, job_id, prices, most, until_s, spare)
         if config_id >= 0:
@@ -78,14 +78,17 @@ def first_fit(
 
 
 @kernel
-def _is_among(facts: Facts, world: int, request: Rows, failed: NDArray[np.int64], n_failed: int) -> bool:
-    """Whether a request of the same kind (class, GPUs, pools, CPUs, memory) has failed."""
+def _is_among(state: State, facts: Facts, b: int, job_id: int, failed: NDArray[np.int64], n_failed: int) -> bool:
+    """Whether a job of the same kind (class, GPUs, pools, CPUs, memory) has failed."""
+    world = state.clock[b]["world"]
+    job, request = state.jobs[b, job_id], facts.requests[world, job_id]
     for place in range(n_failed):
-        other = facts.requests[world, failed[place]]
+        other_job, other = state.jobs[b, failed[place]], facts.requests[world, failed[place]]
         if (
-            other["job_class"] == request["job_class"]
+            present_class(other, other_job) == present_class(request, job)
             and other["min_gpus"] == request["min_gpus"]
             and other["max_gpus"] == request["max_gpus"]
+            and other_job["most_gpus"] == job["most_gpus"]
             and other["pools"] == request["pools"]
             and other["cpus_per_gpu"] == request["cpus_per_gpu"]
             and other["host_mbytes_per_gpu"] == request["host_mbytes_per_gpu"]
@@ -117,17 +120,17 @@ def _cheapest(
     """The cheapest configuration a queued job may start in now; NONE if none fits or is accepted, _TOO_LATE if time forbids."""
     clock, job = state.clock[b], state.jobs[b, job_id]
     request = facts.requests[clock["world"], job_id]
-    job_class = facts.classes[request["job_class"]]
+    job_class = facts.classes[present_class(request, job)]
     limit = np.inf
     if accept < np.inf:
         for config_id in range(job_class["first_config"], job_class["last_config"]):
-            if allows(request, facts.sizes[config_id]):
+            if allows(request, job, facts.sizes[config_id]):
                 limit = min(limit, accept * cost_of(facts.configs[config_id], prices))
     left = believed_left(request, job["work"])
     best, best_cost = NONE, np.inf
     for config_id in range(job_class["first_config"], job_class["last_config"]):
         size, config = facts.sizes[config_id], facts.configs[config_id]
-        if not allows(request, size):
+        if not allows(request, job, size):
             continue
         cost = cost_of(config, prices)
         if cost >= best_cost or cost > limit or not fits(state, b, request, size, NONE):
@@ -160,8 +163,8 @@ def fits_without(
     """
     state, facts = by_reference(tables), by_reference(worlds)
     clock, size = state.clock[b], facts.sizes[config_id]
-    request = facts.requests[clock["world"], job_id]
-    if not allows(request, size):
+    job, request = state.jobs[b, job_id], facts.requests[clock["world"], job_id]
+    if not allows(request, job, size):
         return False
     _gain(state, facts, b, without, gained, 1)
     ok = _pool_holds(state, b, request, size["pool_a"], size["gpus_a"], size["any_nodes"], gained)

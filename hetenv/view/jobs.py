@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from hetenv.env.candidates import best_left_s
 from hetenv.jit import kernel
 from hetenv.jit_reference import by_reference
+from hetenv.sim.commands import present_class
 from hetenv.sim.queue import next_queued
 from hetenv.sim.running import believed_left
 from hetenv.sim.tables import NONE, Facts, JobState, Rows, State
@@ -50,9 +51,10 @@ def write_jobs(tables: State, worlds: Facts, b: int, ids: NDArray[np.int64], out
 def _write_job(state: State, facts: Facts, b: int, job_id: int, row: Rows) -> None:
     clock, job = state.clock[b], state.jobs[b, job_id]
     request = facts.requests[clock["world"], job_id]
-    row["job"], row["job_class"], row["tenant"], row["pools"] = job_id, request["job_class"], request["tenant"], request["pools"]
+    row["job"], row["job_class"] = job_id, present_class(request, job)
+    row["tenant"], row["pools"] = request["tenant"], request["pools"]
     row["submit_s"], row["weight"], row["deadline_s"] = request["submit_s"], request["weight"], request["deadline_s"]
-    row["min_gpus"], row["max_gpus"] = request["min_gpus"], request["max_gpus"]
+    row["min_gpus"], row["max_gpus"] = request["min_gpus"], min(request["max_gpus"], job["most_gpus"])
     row["elasticity"], row["preemptible"] = request["elasticity"], request["preemptible"]
     row["n_starts"] = job["n_starts"]
     row["had_command"] = 1 if job["instant"] == clock["instant"] else 0
