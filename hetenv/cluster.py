@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from hetenv.units import HOUR_S, JOULE_PER_KWH, JOULE_PER_MWH, KILO, quantise_po
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")]
 MAX_POOLS = 62
+NO_POOL: Final = -1
 
 
 class BatteryConfig(BaseModel):

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetenv import catalog
+from hetenv.cluster import NO_POOL as NO_POOL
 from hetenv.cluster import Cluster
 from hetenv.errors import ScenarioError, unknown
-from hetenv.perf import Devices, Estimate, LinkLevel, Training, configurations
+from hetenv.perf import Devices, Estimate, LinkLevel, Plan, Training, configurations
 from hetenv.perf.mixed import configurations_mixed
 from hetenv.perf.training import precision_of
-from hetenv.units import GIGA, quantise_power
-from hetenv.workload.job_class import AnalyticClass, FixedClass, JobClass, TableClass
+from hetenv.preference import fill_comparisons, preference
+from hetenv.units import GIGA, HOUR_S, quantise_power
+from hetenv.workload.job_class import AnalyticClass, FixedClass, PlainClass, TableClass
 
 CONFIG = np.dtype(
     [
@@ -89,13 +91,10 @@ CLASS = np.dtype(
     align=True,
 )
 
-NO_POOL: Final = -1
 NO_CONFIG: Final = -1
 NO_CLASS: Final = -1
 DEFAULT_LOAD_SHARE_OF_TDP: Final = 0.75
 MAX_ROWS: Final = 65_536
-GPU_PRICES: Final = (0.0, np.inf, 0.25, 0.05)
-"""Prices of a GPU against a job's own time for which `preference` picks the best row of each pool, in turn."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +105,8 @@ class Configurations:
     classes: NDArray[np.void]
     class_names: tuple[str, ...]
     estimates: tuple[Estimate | None, ...]
+    cycles: dict[int, tuple[tuple[int, float], ...]] = field(default_factory=dict, repr=False, compare=False)
+    """First class of a phased class -> (class, share of a cycle's work) of each phase."""
     _reference_rates: dict[tuple[int, int, int, int], float] = field(default_factory=dict, repr=False, compare=False)
 
     def sizes(self, gpus_per_node: NDArray[np.int32]) -> NDArray[np.void]:
@@ -138,13 +139,23 @@ class Configurations:
         return self.table[row["first_config"] : row["last_config"]]
 
     def reference_rate(self, job_class: int, min_gpus: int, max_gpus: int, pools: int) -> float:
-        """Work/s of the fastest row with min_gpus..max_gpus GPUs in the allowed pools (bit mask); 0 where there is none."""
+        """Work/s of the fastest rows with min_gpus..max_gpus GPUs in the allowed pools (bit mask); 0 where there is none.
+
+        Of a phased class: over a whole cycle.
+        """
         key = (job_class, min_gpus, max_gpus, pools)
         if key not in self._reference_rates:
-            rows = self.rows_of(job_class)
-            allowed = legal_rows(rows, min_gpus, max_gpus, pools)
-            self._reference_rates[key] = float(rows["rate"][allowed].max()) if allowed.any() else 0.0
+            seconds = 0.0
+            for phase, share in self.phases_of(job_class):
+                rows = self.rows_of(phase)
+                allowed = legal_rows(rows, min_gpus, max_gpus, pools)
+                seconds += share / float(rows["rate"][allowed].max()) if allowed.any() else np.inf
+            self._reference_rates[key] = 1.0 / seconds
         return self._reference_rates[key]
+
+    def phases_of(self, job_class: int) -> tuple[tuple[int, float], ...]:
+        """(class, share of the work) of each class that a request of this class passes through."""
+        return self.cycles.get(job_class, ((job_class, 1.0),))
 
 
 def legal_rows(rows: NDArray[np.void], min_gpus: int, max_gpus: int, pools: int) -> NDArray[np.bool_]:
@@ -155,7 +166,7 @@ def legal_rows(rows: NDArray[np.void], min_gpus: int, max_gpus: int, pools: int)
 
 
 def compile_configurations(
-    classes: Mapping[str, JobClass], cluster: Cluster, work_weight: float, energy_weight: NDArray[np.float64]
+    classes: Mapping[str, PlainClass], cluster: Cluster, work_weight: float, energy_weight: NDArray[np.float64]
 ) -> Configurations:
     """Tabulate all classes over a cluster.
 
@@ -174,6 +185,7 @@ def compile_configurations(
         if not rows.size:
             raise ScenarioError(f"{where}: fits nowhere in this cluster; {_why_nowhere(job_class)}")
         rows["job_class"] = index
+        _plan_checkpoints(rows, job_class, cluster)
         order = preference(rows, work_weight, energy_weight)
         rows, plans = rows[order], [plans[k] for k in order]
         tables.append(rows)
@@ -183,11 +195,23 @@ def compile_configurations(
         if first > MAX_ROWS:
             raise ScenarioError(f"{where}: more than {MAX_ROWS} configurations; list fewer gpu_counts or pools")
     table = np.concatenate(tables)
-    _fill_comparisons(table, class_rows, len(cluster.pool_names))
+    fill_comparisons(table, class_rows, len(cluster.pool_names))
     return Configurations(table, class_rows, tuple(classes), tuple(estimates))
 
 
-def class_row(job_class: JobClass, rows: NDArray[np.void], first: int) -> NDArray[np.void]:
+def _plan_checkpoints(rows: NDArray[np.void], job_class: PlainClass, cluster: Cluster) -> None:
+    """Write `survives`, and `save_every` at Young and Daly's interval sqrt(2 x pause x MTBF of the job's nodes) (FGCS 22, 2006)."""
+    if not isinstance(job_class, AnalyticClass):
+        rows["survives"] = rows["n_gpus"] > 1
+    if job_class.checkpoint_mtbf_h is not None:
+        in_b = np.where(rows["pool_b"] == NO_POOL, 0, rows["gpus_b"])
+        nodes = np.ceil(rows["gpus_a"] / cluster.gpus_per_node[rows["pool_a"]])
+        nodes += np.ceil(in_b / cluster.gpus_per_node[rows["pool_b"]])
+        seconds = np.sqrt(2.0 * job_class.checkpoint_pause_s * job_class.checkpoint_mtbf_h * HOUR_S / nodes)
+        rows["save_every"] = seconds * rows["rate"]
+
+
+def class_row(job_class: PlainClass, rows: NDArray[np.void], first: int) -> NDArray[np.void]:
     """[1] the CLASS row of a class whose CONFIG rows begin at `first`."""
     row = np.zeros(1, CLASS)
     row["first_start_s"], row["restart_s"] = job_class.first_start_s, job_class.restart_s
@@ -204,42 +228,7 @@ def empty_configs(n: int) -> NDArray[np.void]:
     return rows
 
 
-def _fill_comparisons(table: NDArray[np.void], classes: NDArray[np.void], n_pools: int) -> None:
-    """Write the columns that compare a row with others: efficiency and advantage."""
-    per_gpu = table["rate"] / table["n_gpus"]
-    best = np.zeros((classes.size, n_pools))
-    alone = table["pool_b"] == NO_POOL
-    alone |= ~np.isin(table["job_class"], table["job_class"][alone])
-    np.maximum.at(best, (table["job_class"][alone], table["pool_a"][alone]), per_gpu[alone])
-    relative = best / best.max(axis=1, keepdims=True)
-    suited = relative > 0
-    mean = relative.sum(axis=0) / np.maximum(suited.sum(axis=0), 1)
-    table["efficiency"] = per_gpu / best.max(axis=1)[table["job_class"]]
-    table["advantage"] = relative[table["job_class"], table["pool_a"]] / mean[table["pool_a"]]
-
-
-def preference(rows: NDArray[np.void], work_weight: float, energy_weight: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Order of one class's rows: for each GPU price in turn the best row of each pool, then the rest by cost.
-
-    The cost of a row per unit of work is (work_weight x (1 + price x GPUs) / rate + energy); price 0 is the fastest way,
-    an infinite price the way with the most work per GPU, and the prices between give the sizes between.
-    """
-    pool_pair = rows["pool_a"].astype(np.int64) * 64 + rows["pool_b"]
-    energy = rows["energy_per_work_j"] * energy_weight[rows["pool_a"]]
-    order: list[int] = []
-    for price in GPU_PRICES:
-        held = rows["n_gpus"] if np.isinf(price) else 1 + price * rows["n_gpus"]
-        cost = max(work_weight, 1e-12) * held / rows["rate"] + energy
-        ranked = np.lexsort((rows["n_gpus"], rows["tier"], cost))
-        best_of_pool = {int(pool_pair[k]): int(k) for k in ranked[::-1]}
-        order.extend(k for k in sorted(best_of_pool.values(), key=lambda k: (cost[k], k)) if k not in order)
-    cost = work_weight / rows["rate"] + energy
-    taken = set(order)
-    order.extend(int(k) for k in np.lexsort((rows["n_gpus"], rows["tier"], cost)) if int(k) not in taken)
-    return np.array(order, np.int64)
-
-
-def _class_rows(job_class: JobClass, cluster: Cluster, where: str) -> tuple[NDArray[np.void], list[Estimate | None]]:
+def _class_rows(job_class: PlainClass, cluster: Cluster, where: str) -> tuple[NDArray[np.void], list[Estimate | None]]:
     allowed = range(len(cluster.pool_names))
     if job_class.pools is not None:
         for name in job_class.pools:
@@ -329,6 +318,7 @@ def _fill_analytic(
     row["energy_per_work_j"] = row["power_w"] / row["rate"]
     seconds = estimate.state_bytes / (job_class.checkpoint_gbytes_per_s * GIGA)
     row["save_s"] = row["load_s"] = seconds
+    row["survives"] = isinstance(estimate.plan, Plan) and estimate.plan.dp > 1
     row["memory_margin"] = max(0.0, 1.0 - estimate.memory_bytes / memory_bytes)
     row["pool_a"], row["pool_b"], row["tier"] = pools[0], pools[1] if len(pools) == 2 else NO_POOL, tier
 
@@ -382,7 +372,7 @@ def _fixed_rows(job_class: FixedClass, cluster: Cluster, allowed: Sequence[int])
     return rows
 
 
-def _why_nowhere(job_class: JobClass) -> str:
+def _why_nowhere(job_class: PlainClass) -> str:
     if isinstance(job_class, AnalyticClass):
         return f"{job_class.model} has no legal plan on {job_class.gpu_counts} GPUs of any allowed pool (memory, or batch)"
     return f"no allowed pool holds one of the sizes {getattr(job_class, 'gpu_counts', ())}"

@@ -13,7 +13,7 @@ import yaml
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from hetenv import beliefs
+from hetenv import beliefs, phases
 from hetenv import cluster as clusters
 from hetenv.beliefs import Knowledge
 from hetenv.cluster import Cluster, ClusterConfig
@@ -149,7 +149,7 @@ class Scenario(_Config):
 
     @model_validator(mode="after")
     def _unique_sources(self) -> "Scenario":
-        names = [event.source_name for event in self.events] + ["workload"]
+        names = [event.source_name for event in self.events] + ["workload", phases.PHASE_SOURCE]
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
             raise ValueError(f"events: source name {doubled[0]!r} is used twice; give one of them another `name`")
@@ -197,7 +197,7 @@ class Compiled:
         """Draw the world of one episode; equal arguments give equal worlds, on any machine, in any process."""
         scenario = self.scenario
         context = WorkloadContext(
-            classes=scenario.classes,
+            classes=phases.flatten(scenario.classes),
             reference_rate=self.configurations.reference_rate,
             cluster=self.cluster,
             horizon_s=scenario.horizon_s,
@@ -212,6 +212,7 @@ class Compiled:
             source.source_name: source.draw(source_rng(seed, episode, source.source_name), surroundings)
             for source in scenario.events
         }
+        drawn[phases.PHASE_SOURCE] = phases.borders(requests, self.configurations, scenario.classes)
         return make_world(self, requests, merge(drawn), seed, episode)
 
     def _fits_nowhere(self, requests: NDArray[np.void]) -> NDArray[np.bool_]:
@@ -223,8 +224,12 @@ class Compiled:
     @cache  # noqa: B019  a handful of kinds per scenario, and scenarios live as long as their process
     def _ever_fits(self, job_class: int, min_gpus: int, max_gpus: int, pools: int, cpus: int, mbytes: int) -> bool:
         """Whether the empty cluster has room for a request of this kind."""
-        rows = self.configurations.rows_of(job_class)
-        return any(self._fits_empty(row, cpus, mbytes) for row in rows[legal_rows(rows, min_gpus, max_gpus, pools)])
+        for phase, _ in self.configurations.phases_of(job_class):
+            rows = self.configurations.rows_of(phase)
+            legal = rows[legal_rows(rows, min_gpus, max_gpus, pools)]
+            if not any(self._fits_empty(row, cpus, mbytes) for row in legal):
+                return False
+        return True
 
     def _fits_empty(self, row: np.void, cpus_per_gpu: int, mbytes_per_gpu: int) -> bool:
         """Whether the CPUs and host memory of the row's pools, empty, suffice."""
@@ -279,7 +284,8 @@ def _compile(scenario: Scenario) -> Compiled:
     )
     energy_weight = np.maximum(per_joule * cluster.pue, 0.0)[cluster.pool_site]
     work_weight = float(weights[Account.JOB_S])
-    table = compile_configurations(scenario.classes, cluster, work_weight, energy_weight)
+    table = compile_configurations(phases.flatten(scenario.classes), cluster, work_weight, energy_weight)
+    phases.link(table, scenario.classes)
     return Compiled(scenario, cluster, table)
 
 

@@ -105,22 +105,24 @@ def _run_times(compiled: Compiled, requests: NDArray[np.void], contention: Float
     which = which.reshape(-1)
     for index, kind in enumerate(kinds):
         members = np.flatnonzero(which == index)
-        rates = _pool_rates(compiled, kind, contention[members])
-        if rates is None:
-            continue
-        best, fair = rates
         work = requests["work"][members]
-        ideal_s[members], fair_s[members] = work / best, work / fair
+        parts = [
+            (share, _pool_rates(compiled, phase, kind, contention[members]))
+            for phase, share in compiled.configurations.phases_of(int(kind["job_class"]))
+        ]
+        if all(rates is not None for _, rates in parts):
+            ideal_s[members] = sum(share * work / rates[0] for share, rates in parts if rates is not None)
+            fair_s[members] = sum(share * work / rates[1] for share, rates in parts if rates is not None)
     return ideal_s, fair_s
 
 
-def _pool_rates(compiled: Compiled, kind: np.void, contention: Floats) -> tuple[float, Floats] | None:
-    """Fastest rate of a kind of request, and its rates [J] on a share of 1/contention of every pool; None: fits nowhere.
+def _pool_rates(compiled: Compiled, job_class: int, kind: np.void, contention: Floats) -> tuple[float, Floats] | None:
+    """Fastest rate of a kind of request in a class, and its rates [J] on a share of 1/contention of every pool; None: fits nowhere.
 
     Finish-time fairness (Themis, NSDI 2020) compares with an exclusive 1/N of the cluster. In a pool of G GPUs a job has G/N of
     them, as a larger configuration for part of the time if that is more; the pools' shares add up, at most to the fastest rate.
     """
-    rows = compiled.configurations.rows_of(int(kind["job_class"]))
+    rows = compiled.configurations.rows_of(job_class)
     rows = rows[legal_rows(rows, int(kind["min_gpus"]), int(kind["max_gpus"]), int(kind["pools"]))]
     if not rows.size:
         return None

@@ -5,6 +5,7 @@ from typing import Final
 
 from hetenv.bench.compare import ComparisonRow
 from hetenv.bench.metrics import METRICS
+from hetenv.phases import flatten
 from hetenv.scenario import DrainEnd, OneByOneClockConfig, RoundClockConfig, Scenario, WarmStart
 
 SHOWN: Final = (
@@ -21,7 +22,7 @@ SHOWN: Final = (
 
 def settings(scenario: Scenario) -> str:
     """What a reader must know before comparing the table with another: knowledge, prices of changes, windows."""
-    restarts = sorted({job_class.restart_s for job_class in scenario.classes.values()})
+    restarts = sorted({job_class.restart_s for job_class in flatten(scenario.classes).values()})
     to_s = "the end" if scenario.measure.to_s is None else f"{scenario.measure.to_s:g} s"
     return "; ".join(
         (

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Counts = tuple[Annotated[int, Field(gt=0)], ...]
 
@@ -24,7 +24,19 @@ class _JobClass(BaseModel):
     degrades: bool = Field(
         default=False, description="goes on with fewer GPUs where a failure takes a data-parallel replica; not if rigid"
     )
+    checkpoint_mtbf_h: float | None = Field(
+        default=None,
+        gt=0.0,
+        description="mean time between failures of a node: checkpoints come at Young and Daly's interval in place of "
+        "checkpoint_interval; needs checkpoint_pause_s",
+    )
     degrade_s: float = Field(default=30.0, ge=0.0, description="overhead of going on smaller")
+
+    @model_validator(mode="after")
+    def _paid_interval(self) -> "_JobClass":
+        if self.checkpoint_mtbf_h is not None and self.checkpoint_pause_s == 0.0:
+            raise ValueError("checkpoint_mtbf_h: needs checkpoint_pause_s > 0; free checkpoints would come without end")
+        return self
 
 
 class AnalyticClass(_JobClass):
@@ -68,4 +80,38 @@ class FixedClass(_JobClass):
     first_start_s: float = Field(default=0.0, ge=0.0)
 
 
-JobClass = Annotated[AnalyticClass | TableClass | FixedClass, Field(discriminator="kind")]
+PlainClass = Annotated[AnalyticClass | TableClass | FixedClass, Field(discriminator="kind")]
+
+
+class Phase(BaseModel):
+    """A part of every cycle of a phased job, with its own speed on each pool and size."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    share: float = Field(gt=0.0, lt=1.0, description="of a cycle's work")
+    runs: PlainClass = Field(description="the class whose plans and speeds hold in this phase")
+    per_work: float = Field(default=1.0, gt=0.0, description="units of that class per unit of the job's work")
+
+
+class PhasedClass(BaseModel):
+    """Phases in a cycle (RLHF: generate, score, train); unit of work: the user's, for instance a prompt."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["phased"] = "phased"
+    cycle_work: float = Field(gt=0.0, allow_inf_nan=False, description="work of one round of all phases")
+    phases: tuple[Phase, ...] = Field(min_length=2, max_length=100)
+
+    @model_validator(mode="after")
+    def _whole_cycle(self) -> "PhasedClass":
+        total = sum(phase.share for phase in self.phases)
+        if abs(total - 1.0) > 1e-9:
+            raise ValueError(f"phases: shares add up to {total:g}; make it 1")
+        names = [phase.name for phase in self.phases]
+        if len(set(names)) < len(names):
+            raise ValueError("phases: a name is used twice; give each phase its own")
+        return self
+
+
+JobClass = Annotated[AnalyticClass | TableClass | FixedClass | PhasedClass, Field(discriminator="kind")]
