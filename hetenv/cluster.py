@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hetenv import catalog
 from hetenv.errors import ScenarioError, unknown
-from hetenv.units import HOUR_S, JOULE_PER_KWH, JOULE_PER_MWH, KILO, quantise_power
+from hetenv.units import GIGA, HOUR_S, JOULE_PER_KWH, JOULE_PER_MWH, KILO, quantise_power
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")]
 MAX_POOLS = 62
@@ -73,6 +73,23 @@ class PoolConfig(BaseModel):
     node_overhead_w: float | None = Field(default=None, ge=0.0, description="default: 30 % of the node's GPU power")
     idle_w: float | None = Field(default=None, ge=0.0, description="of one idle GPU; default: the accelerator's")
     rent_usd_per_gpu_hour: float = Field(default=0.0, ge=0.0)
+    oversubscription: float = Field(
+        default=1.0, ge=1.0, description="links of all nodes together over what the network between them carries at once"
+    )
+    sleep_after_s: float | None = Field(default=None, ge=0.0, description="an idle node sleeps after this; default: never")
+    sleep_w: float = Field(default=0.0, ge=0.0, description="of a sleeping node")
+    wake_s: float = Field(default=60.0, ge=0.0, description="what a job waits, holding its GPUs, for sleeping nodes to wake")
+
+
+class WanConfig(BaseModel):
+    """A link between two sites, the same in both directions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sites: tuple[Name, Name]
+    gbytes_per_s: float = Field(gt=0.0, allow_inf_nan=False)
+    latency_s: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+    usd_per_gbyte: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
 
 
 class ClusterConfig(BaseModel):
@@ -82,6 +99,10 @@ class ClusterConfig(BaseModel):
 
     pools: tuple[PoolConfig, ...] = Field(min_length=1, max_length=MAX_POOLS)
     sites: tuple[SiteConfig, ...] = (SiteConfig(name="site"),)
+    wan: tuple[WanConfig, ...] = Field(default=(), description="between sites; pairs left out move everything at once, for nothing")
+
+
+WAN = np.dtype([("s_per_byte", "f8"), ("latency_s", "f8"), ("usd_per_byte", "f8")])
 
 
 @dataclass(frozen=True)
@@ -117,6 +138,8 @@ class Cluster:
     """[P]."""
     node_pool: NDArray[np.int32]
     """[N]."""
+    wan: NDArray[np.void]
+    """[S, S] of dtype WAN, zeros on the diagonal."""
 
     @property
     def n_nodes(self) -> int:
@@ -168,7 +191,22 @@ def build(config: ClusterConfig) -> Cluster:
         overhead_w=overhead_w,
         rent_usd_per_gpu_s=np.array([pool.rent_usd_per_gpu_hour / HOUR_S for pool in pools]),
         node_pool=np.repeat(np.arange(len(pools), dtype=np.int32), nodes),
+        wan=_wan(config, site_names),
     )
+
+
+def _wan(config: ClusterConfig, site_names: tuple[str, ...]) -> NDArray[np.void]:
+    links = np.zeros((len(site_names), len(site_names)), WAN)
+    for index, link in enumerate(config.wan):
+        for name in link.sites:
+            if name not in site_names:
+                raise ScenarioError(f"cluster.wan[{index}].sites: " + unknown("site", name, site_names))
+        a, b = (site_names.index(name) for name in link.sites)
+        if a == b:
+            raise ScenarioError(f"cluster.wan[{index}].sites: {link.sites[0]!r} twice; name two sites")
+        row = (1.0 / (link.gbytes_per_s * GIGA), link.latency_s, link.usd_per_gbyte / GIGA)
+        links[a, b] = links[b, a] = row
+    return links
 
 
 def _start_of(site: SiteConfig) -> list[float]:

@@ -12,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetenv import catalog
+from hetenv.class_rows import CLASS as CLASS
+from hetenv.class_rows import ask_network, plan_checkpoints
+from hetenv.class_rows import class_row as class_row
 from hetenv.cluster import NO_POOL as NO_POOL
 from hetenv.cluster import Cluster
 from hetenv.errors import ScenarioError, unknown
@@ -19,7 +22,7 @@ from hetenv.perf import Devices, Estimate, LinkLevel, Plan, Training, configurat
 from hetenv.perf.mixed import configurations_mixed
 from hetenv.perf.training import precision_of
 from hetenv.preference import fill_comparisons, preference
-from hetenv.units import GIGA, HOUR_S, quantise_power
+from hetenv.units import GIGA, quantise_power
 from hetenv.workload.job_class import AnalyticClass, FixedClass, PlainClass, TableClass
 
 CONFIG = np.dtype(
@@ -46,6 +49,9 @@ CONFIG = np.dtype(
         ("gpus_b", "i4"),  # 0 where pool_b is NO_POOL
         ("pool_a", "i2"),
         ("pool_b", "i2"),
+        ("site", "i2"),  # of pool_a: where the job's state is
+        ("demand_a", "i4"),  # of what joins the nodes of pool_a: 1/1000 of a node's links, in the mean over a step
+        ("demand_b", "i4"),
         ("job_class", "i4"),
         ("next_config", "i4"),  # its continuation in the phase that follows, or NO_CONFIG
         ("survives", "i1"),  # 1: a replica can be lost without losing work
@@ -75,24 +81,7 @@ SIZE = np.dtype(
 FOOTPRINT: Final = ("pool_a", "pool_b", "gpus_a", "gpus_b", "any_nodes")
 """Rows that are equal in these fit in the same places."""
 
-CLASS = np.dtype(
-    [
-        ("first_start_s", "f8"),  # held before the first step of a job's first start
-        ("restart_s", "f8"),  # fixed part of every later start; save_s and load_s come on top
-        ("best_rate", "f8"),  # of all rows, work/s
-        ("pause_s", "f8"),  # what a periodic checkpoint stops the job for
-        ("persist_s", "f8"),  # what it takes after that until it is durable, the job stepping
-        ("degrade_s", "f8"),  # overhead of going on smaller after a failure
-        ("first_config", "i4"),  # rows [first_config, last_config)
-        ("last_config", "i4"),
-        ("next_class", "i4"),  # the phase that follows, or NO_CLASS
-        ("degrades", "i1"),  # 1: goes on smaller where a replica is lost
-    ],
-    align=True,
-)
-
 NO_CONFIG: Final = -1
-NO_CLASS: Final = -1
 DEFAULT_LOAD_SHARE_OF_TDP: Final = 0.75
 MAX_ROWS: Final = 65_536
 
@@ -105,6 +94,8 @@ class Configurations:
     classes: NDArray[np.void]
     class_names: tuple[str, ...]
     estimates: tuple[Estimate | None, ...]
+    moves: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    """Transfer of a live change from row i to row j of a class of n rows, undisturbed, s: moves[first_move + i * n + j]."""
     cycles: dict[int, tuple[tuple[int, float], ...]] = field(default_factory=dict, repr=False, compare=False)
     """First class of a phased class -> (class, share of a cycle's work) of each phase."""
     _reference_rates: dict[tuple[int, int, int, int], float] = field(default_factory=dict, repr=False, compare=False)
@@ -185,7 +176,9 @@ def compile_configurations(
         if not rows.size:
             raise ScenarioError(f"{where}: fits nowhere in this cluster; {_why_nowhere(job_class)}")
         rows["job_class"] = index
-        _plan_checkpoints(rows, job_class, cluster)
+        rows["site"] = cluster.pool_site[rows["pool_a"]]
+        plan_checkpoints(rows, job_class, cluster)
+        ask_network(rows, cluster)
         order = preference(rows, work_weight, energy_weight)
         rows, plans = rows[order], [plans[k] for k in order]
         tables.append(rows)
@@ -197,28 +190,6 @@ def compile_configurations(
     table = np.concatenate(tables)
     fill_comparisons(table, class_rows, len(cluster.pool_names))
     return Configurations(table, class_rows, tuple(classes), tuple(estimates))
-
-
-def _plan_checkpoints(rows: NDArray[np.void], job_class: PlainClass, cluster: Cluster) -> None:
-    """Write `survives`, and `save_every` at Young and Daly's interval sqrt(2 x pause x MTBF of the job's nodes) (FGCS 22, 2006)."""
-    if not isinstance(job_class, AnalyticClass):
-        rows["survives"] = rows["n_gpus"] > 1
-    if job_class.checkpoint_mtbf_h is not None:
-        in_b = np.where(rows["pool_b"] == NO_POOL, 0, rows["gpus_b"])
-        nodes = np.ceil(rows["gpus_a"] / cluster.gpus_per_node[rows["pool_a"]])
-        nodes += np.ceil(in_b / cluster.gpus_per_node[rows["pool_b"]])
-        seconds = np.sqrt(2.0 * job_class.checkpoint_pause_s * job_class.checkpoint_mtbf_h * HOUR_S / nodes)
-        rows["save_every"] = seconds * rows["rate"]
-
-
-def class_row(job_class: PlainClass, rows: NDArray[np.void], first: int) -> NDArray[np.void]:
-    """[1] the CLASS row of a class whose CONFIG rows begin at `first`."""
-    row = np.zeros(1, CLASS)
-    row["first_start_s"], row["restart_s"] = job_class.first_start_s, job_class.restart_s
-    row["best_rate"], row["first_config"], row["last_config"] = rows["rate"].max(), first, first + rows.size
-    row["pause_s"], row["persist_s"] = job_class.checkpoint_pause_s, job_class.checkpoint_persist_s
-    row["degrades"], row["degrade_s"], row["next_class"] = job_class.degrades, job_class.degrade_s, NO_CLASS
-    return row
 
 
 def empty_configs(n: int) -> NDArray[np.void]:

@@ -73,6 +73,9 @@ class Account(IntEnum):
     """Grid energy times marginal carbon intensity."""
     N_DEGRADED = 32
     """Jobs that went on smaller after a failure."""
+    WAN_BYTES = 33
+    """Checkpoints and data sets moved between sites."""
+    WAN_USD = 34
 
 
 N_ACCOUNTS: Final = len(Account)

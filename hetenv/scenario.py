@@ -3,7 +3,8 @@
 `load` reads it, `Scenario.compile` tabulates its physics, `Compiled.sample` draws the world of one episode.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -21,8 +22,9 @@ from hetenv.configurations import Configurations, compile_configurations, legal_
 from hetenv.errors import ScenarioError, unknown
 from hetenv.events import EventConfig
 from hetenv.events.stream import SIGNAL_EFFECTS, Effect, EventClock, EventContext, merge, source_rng
+from hetenv.moves import add_moves
 from hetenv.objective import Account, Objective
-from hetenv.workload import JobClass, WorkloadConfig, WorkloadContext
+from hetenv.workload import JobClass, PlainClass, WorkloadConfig, WorkloadContext
 
 SCENARIO_FOLDERS: Final = (Path(__file__).parent / "scenarios", Path(__file__).parent.parent / "scenarios")
 WindowOrder = Literal["submit", "estimate_per_weight", "deadline"]
@@ -144,6 +146,9 @@ class Scenario(_Config):
     objective: Objective = Objective()
     candidates: CandidateConfig = CandidateConfig()
     seeds: SeedConfig = SeedConfig()
+    contention: Literal["none", "fair_share"] = Field(
+        default="none", description="of jobs over several nodes for what joins the nodes of a pool (`oversubscription`)"
+    )
     primary_metric: str = "objective"
     folder: Path | None = Field(default=None, exclude=True, description="where the file lies; set by `load`")
 
@@ -206,14 +211,24 @@ class Compiled:
         )
         requests = scenario.workload.draw(source_rng(seed, episode, "workload"), context)
         beliefs.fill(requests, scenario.knowledge, self.configurations, source_rng(seed, episode, "beliefs"))
+        self._place_data(requests, context.classes)
         requests["rejected"] |= self._fits_nowhere(requests)
-        surroundings = EventContext(self.cluster, requests, scenario.limit_s, scenario.folder, tuple(scenario.classes), seed)
+        surroundings = EventContext(self.cluster, requests, scenario.limit_s, scenario.folder, tuple(context.classes), seed)
         drawn = {
             source.source_name: source.draw(source_rng(seed, episode, source.source_name), surroundings)
             for source in scenario.events
         }
         drawn[phases.PHASE_SOURCE] = phases.borders(requests, self.configurations, scenario.classes)
         return make_world(self, requests, merge(drawn), seed, episode)
+
+    def _place_data(self, requests: NDArray[np.void], flat: Mapping[str, PlainClass]) -> None:
+        """Write where each request's data set lies."""
+        for index, (name, job_class) in enumerate(flat.items()):
+            if job_class.data_site is not None:
+                if job_class.data_site not in self.cluster.site_names:
+                    known = unknown("site", job_class.data_site, self.cluster.site_names)
+                    raise ScenarioError(f"classes.{name}.data_site: {known}")
+                requests["data_site"][requests["job_class"] == index] = self.cluster.site(job_class.data_site)
 
     def _fits_nowhere(self, requests: NDArray[np.void]) -> NDArray[np.bool_]:
         """[J] requests with no legal CONFIG row on this cluster."""
@@ -284,9 +299,10 @@ def _compile(scenario: Scenario) -> Compiled:
     )
     energy_weight = np.maximum(per_joule * cluster.pue, 0.0)[cluster.pool_site]
     work_weight = float(weights[Account.JOB_S])
-    table = compile_configurations(phases.flatten(scenario.classes), cluster, work_weight, energy_weight)
+    flat = phases.flatten(scenario.classes)
+    table = compile_configurations(flat, cluster, work_weight, energy_weight)
     phases.link(table, scenario.classes)
-    return Compiled(scenario, cluster, table)
+    return Compiled(scenario, cluster, replace(table, moves=add_moves(table, flat, cluster)))
 
 
 def names() -> list[str]:

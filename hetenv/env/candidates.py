@@ -211,7 +211,7 @@ def _waiting_s(state: State, facts: Facts, b: int, run: int, queued: NDArray[np.
             if _is_charged(request) and not fits(state, b, request, size, run):
                 continue
             seconds = board.left[slot, 0] / facts.configs[config_id]["rate"]
-            seconds += start_overhead_s(facts, job, config_id)
+            seconds += start_overhead_s(state, facts, b, job, config_id)
             least = min(least, seconds / request["weight"])
             break
     return least if least < np.inf else 0.0
@@ -281,7 +281,7 @@ def _queued_rows(
         _job_columns(request, job_id, slot, clock["now"], best_s, job["held_gpu_s"], row)
         row["command"], row["config"], row["is_running"] = Command.START, config_id, 0
         row["present_s"], row["gpus_change"], row["waiting_s"] = 0.0, size["n_gpus"], 0.0
-        change_s = start_overhead_s(facts, job, config_id)
+        change_s = start_overhead_s(state, facts, b, job, config_id)
         _config_columns(state, b, facts.configs[config_id], left, best_s, change_s, to_deadline_s, row)
         used += 1
         if used == most:
@@ -323,7 +323,7 @@ def _running_rows(
         config = facts.configs[config_id]
         row = table[first + used]
         _job_columns(request, job_id, slot, clock["now"], best_s, attained, row)
-        change_s = start_overhead_s(facts, job, config_id)
+        change_s = start_overhead_s(state, facts, b, job, config_id)
         _config_columns(state, b, config, left, best_s, change_s, to_deadline_s, row)
         row["is_running"], row["present_s"], row["waiting_s"] = 1, present_s, 0.0
         row["command"], row["config"] = (Command.PREEMPT, NONE) if preempts else (Command.CHANGE, config_id)

@@ -5,9 +5,10 @@ import numpy as np
 from hetenv.events.stream import Effect
 from hetenv.jit import inlined, kernel
 from hetenv.objective import Account
-from hetenv.sim.effects import apply_effect, come_up, end_job, evict, submit
-from hetenv.sim.nodes import reschedule_node, settle_busy
-from hetenv.sim.power import MIN_POWER_FACTOR, account_sites, lightest, power_factor, set_power_factor
+from hetenv.sim.balance import balance
+from hetenv.sim.effects import apply_effect, come_up, end_job, submit
+from hetenv.sim.nodes import doze, reschedule_node, settle_busy
+from hetenv.sim.power import account_sites
 from hetenv.sim.running import (
     begin_save,
     begin_stepping,
@@ -43,7 +44,8 @@ def happen_now(state: State, facts: Facts, b: int) -> bool:
     """What the clock lets happen at once: all that is due, or (one_by_one, before the limit) the first of it."""
     clock, rules = state.clock[b], facts.rules[0]
     if rules["one_by_one"] == 1 and clock["now"] < rules["limit_s"]:
-        return _happen_once(state, facts, b)
+        decides = _happen_once(state, facts, b)
+        return (clock["is_stale"] == 1 and balance(state, facts, b)) or decides
     return happen(state, facts, b)
 
 
@@ -122,8 +124,7 @@ def happen(state: State, facts: Facts, b: int) -> bool:
         if clock["n_run_heap"] > 0 and state.runs[b, state.run_heap[b, 0]]["until"] <= now:
             decides = _run_instant(state, facts, b, state.run_heap[b, 0]) or decides
         elif clock["n_node_heap"] > 0 and state.nodes[b, state.node_heap[b, 0]]["until"] <= now:
-            _node_instant(state, facts, b, state.node_heap[b, 0])
-            decides = True
+            decides = _node_instant(state, facts, b, state.node_heap[b, 0]) or decides
         elif _wall_is_due(state, facts, b, Effect.LINK_BANDWIDTH):
             _wall_instant(state, facts, b)
             decides = True
@@ -137,7 +138,7 @@ def happen(state: State, facts: Facts, b: int) -> bool:
             _wall_instant(state, facts, b)
             decides = True
         elif clock["is_stale"] == 1:
-            decides = _keep_caps(state, facts, b) or decides
+            decides = balance(state, facts, b) or decides
         else:
             return decides
 
@@ -156,8 +157,7 @@ def _happen_once(state: State, facts: Facts, b: int) -> bool:
     if clock["n_run_heap"] > 0 and state.runs[b, state.run_heap[b, 0]]["until"] <= now:
         return _run_instant(state, facts, b, state.run_heap[b, 0])
     if clock["n_node_heap"] > 0 and state.nodes[b, state.node_heap[b, 0]]["until"] <= now:
-        _node_instant(state, facts, b, state.node_heap[b, 0])
-        return True
+        return _node_instant(state, facts, b, state.node_heap[b, 0])
     if _wall_is_due(state, facts, b, LAST_EFFECT):
         _wall_instant(state, facts, b)
         return True
@@ -225,34 +225,19 @@ def _periodic_save(state: State, facts: Facts, b: int, run: int) -> None:
 
 
 @kernel
-def _keep_caps(state: State, facts: Facts, b: int) -> bool:
-    """Bring every site under its power cap. Returns whether a job was evicted for it."""
-    evicted = False
-    for s in range(state.sites.shape[1]):
-        site = state.sites[b, s]
-        if site["is_stale"] == 1:
-            factor = power_factor(site)
-            while factor < MIN_POWER_FACTOR and lightest(state, facts, b, s) != NONE:
-                evict(state, facts, b, lightest(state, facts, b, s))
-                factor = power_factor(site)
-                evicted = True
-            set_power_factor(state, facts, b, s, max(factor, MIN_POWER_FACTOR))
-    stale = False
-    for s in range(state.sites.shape[1]):
-        stale = stale or state.sites[b, s]["is_stale"] == 1
-    state.clock[b]["is_stale"] = 1 if stale else 0
-    return evicted
-
-
-@kernel
-def _node_instant(state: State, facts: Facts, b: int, node_index: int) -> None:
-    """A repair ends, or a hazard budget is used up."""
+def _node_instant(state: State, facts: Facts, b: int, node_index: int) -> bool:
+    """A repair ends, an idle node falls asleep, or a hazard budget is used up. Returns whether it calls for a decision."""
     node = state.nodes[b, node_index]
     if node["is_up"] == 0:
         come_up(state, facts, b, node_index)
-        return
+        return True
     settle_busy(state, b, node_index)
     world = state.clock[b]["world"]
+    sleep_s = node["idle_since"] + state.pools[b, node["pool"]]["sleep_after_s"]
+    if node["alloc"] == NONE and node["is_asleep"] == 0 and sleep_s <= state.clock[b]["now"]:
+        doze(state, b, node_index)
+        reschedule_node(state, facts, b, node_index)
+        return False
     budget_s = facts.events[world, node["next_event"]]["at"]
     node["busy_s"] = budget_s
     while node["next_event"] < facts.node_event[world, node_index + 1]:
@@ -263,3 +248,4 @@ def _node_instant(state: State, facts: Facts, b: int, node_index: int) -> None:
         apply_effect(state, facts, b, event["effect"], event["target"], event["value"])
     if node["is_up"] == 1:
         reschedule_node(state, facts, b, node_index)
+    return True

@@ -91,20 +91,60 @@ def apply_command(state: State, facts: Facts, b: int, command: int, job_id: int,
 
 
 @kernel
-def start_overhead_s(facts: Facts, job: Rows, config_id: int) -> float:
-    """Seconds that a job's GPUs are held before its first step in a configuration, were it put there now."""
+def start_overhead_s(state: State, facts: Facts, b: int, job: Rows, config_id: int) -> float:
+    """Seconds that a job's GPUs are held before its first step in a configuration, were it put there now on nodes awake."""
     config = facts.configs[config_id]
     job_class = facts.classes[config["job_class"]]
     if job["n_starts"] == 0:
-        return job_class["first_start_s"]
-    save_s = facts.configs[job["config"]]["save_s"] if job["config"] != NONE else 0.0
-    return job_class["restart_s"] + config["load_s"] + save_s
+        return job_class["first_start_s"] + wan_s(facts, job, config)
+    present = job["config"]
+    is_live = job["state"] == JobState.RUNNING and job_class["first_move"] >= 0 and job["site"] == config["site"]
+    if is_live and present != config_id and facts.configs[present]["job_class"] == config["job_class"]:
+        n = job_class["last_config"] - job_class["first_config"]
+        move = job_class["first_move"] + (present - job_class["first_config"]) * n + config_id - job_class["first_config"]
+        factor = state.pools[b, config["pool_a"]]["inter_factor"]
+        if config["pool_b"] >= 0:
+            factor = min(factor, state.pools[b, config["pool_b"]]["inter_factor"])
+        return job_class["commit_s"] + job_class["exposed"] * facts.moves[move] / factor
+    save_s = facts.configs[present]["save_s"] if present != NONE else 0.0
+    return job_class["restart_s"] + config["load_s"] + save_s + wan_s(facts, job, config)
+
+
+@kernel
+def moved_bytes(facts: Facts, job: Rows, config: Rows) -> float:
+    """What must come from another site before the job can run in a configuration."""
+    if job["site"] == NONE or job["site"] == config["site"]:
+        return 0.0
+    job_class = facts.classes[config["job_class"]]
+    return job_class["data_bytes"] + (job_class["state_bytes"] if job["n_starts"] > 0 else 0.0)
+
+
+@kernel
+def wan_s(facts: Facts, job: Rows, config: Rows) -> float:
+    """Seconds for which that crosses the wide-area network."""
+    n_bytes = moved_bytes(facts, job, config)
+    if n_bytes == 0.0:
+        return 0.0
+    link = facts.wan[job["site"], config["site"]]
+    return link["latency_s"] + n_bytes * link["s_per_byte"]
+
+
+@kernel
+def _bring(state: State, facts: Facts, b: int, job: Rows, config_id: int) -> None:
+    """Account what crosses between sites; the job's state is at the configuration's site from now on."""
+    config = facts.configs[config_id]
+    n_bytes = moved_bytes(facts, job, config)
+    if n_bytes > 0.0:
+        count(state, b, Account.WAN_BYTES, n_bytes)
+        count(state, b, Account.WAN_USD, n_bytes * facts.wan[job["site"], config["site"]]["usd_per_byte"])
+    job["site"] = config["site"]
 
 
 @kernel
 def _start(state: State, facts: Facts, b: int, job_id: int, config_id: int) -> None:
     job = state.jobs[b, job_id]
-    overhead_s = start_overhead_s(facts, job, config_id)
+    overhead_s = start_overhead_s(state, facts, b, job, config_id)
+    _bring(state, facts, b, job, config_id)
     dequeue(state, facts, b, job_id)
     job["state"] = JobState.RUNNING
     if job["n_starts"] == 0:
@@ -120,7 +160,8 @@ def _change(state: State, facts: Facts, b: int, job_id: int, config_id: int) -> 
     job = state.jobs[b, job_id]
     run = job["run"]
     save(state, facts, b, run)
-    overhead_s = start_overhead_s(facts, job, config_id)
+    overhead_s = start_overhead_s(state, facts, b, job, config_id)
+    _bring(state, facts, b, job, config_id)
     vacate(state, facts, b, run)
     occupy(state, facts, b, run, config_id, overhead_s)
     count(state, b, Account.N_RECONFIGURED, 1.0)

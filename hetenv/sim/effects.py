@@ -6,10 +6,10 @@ from hetenv.events.stream import Effect
 from hetenv.jit import kernel
 from hetenv.objective import Account
 from hetenv.sim.degrade import shrink
-from hetenv.sim.nodes import reschedule_node, set_until, settle_busy
+from hetenv.sim.nodes import add_idle_power, awake_w, mark_stale, reschedule_node, rouse, set_until, settle_busy
 from hetenv.sim.placement import list_node
 from hetenv.sim.queue import dequeue, enqueue
-from hetenv.sim.running import begin_save, count, draw, leave, mark_stale, plan_saves, reschedule, save, settle, vacate
+from hetenv.sim.running import begin_save, count, draw, leave, plan_saves, reschedule, save, settle, vacate
 from hetenv.sim.tables import NONE, UNBOUNDED, Facts, JobState, State
 
 
@@ -73,7 +73,7 @@ def come_up(state: State, facts: Facts, b: int, node_index: int) -> None:
     node["is_up"] = 1
     node["free"] = pool["gpus_per_node"]
     node["free_cpus"], node["free_mbytes"] = pool["cpus_per_node"], pool["mbytes_per_node"]
-    node["leaves_s"] = np.inf
+    node["leaves_s"], node["idle_since"] = np.inf, state.clock[b]["now"]
     list_node(state, b, node_index, True)
     _power_node(state, b, node_index, 1)
     reschedule_node(state, facts, b, node_index)
@@ -91,6 +91,8 @@ def go_down(state: State, facts: Facts, b: int, node_index: int, seconds: float)
     while node["alloc"] != NONE:
         lose_node(state, facts, b, _first_job(state, b, node_index), node_index)
     settle_busy(state, b, node_index)
+    if node["is_asleep"] == 1:
+        rouse(state, b, node_index)
     list_node(state, b, node_index, False)
     node["free"] = 0
     node["is_up"] = 0
@@ -102,11 +104,7 @@ def go_down(state: State, facts: Facts, b: int, node_index: int, seconds: float)
 def _power_node(state: State, b: int, node_index: int, sign: int) -> None:
     """Account a node that came up (1) or went down (-1): its GPUs and its idle power."""
     pool = state.pools[b, state.nodes[b, node_index]["pool"]]
-    watts = sign * (pool["overhead_w"] + pool["gpus_per_node"] * pool["idle_w"])
-    pool["power_w"] += watts
-    site = state.sites[b, pool["site"]]
-    site["it_w"] += watts
-    mark_stale(state, b, site)
+    add_idle_power(state, b, state.nodes[b, node_index], sign * awake_w(pool))
     pool["up_gpus"] += sign * pool["gpus_per_node"]
     state.clock[b]["up_gpus"] += sign * pool["gpus_per_node"]
 

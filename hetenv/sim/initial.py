@@ -4,15 +4,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetenv.beliefs import N_BACKLOG_BINS
+from hetenv.class_rows import LINK_PARTS
 from hetenv.cluster import Cluster, SiteConfig
 from hetenv.events.stream import EVENT
 from hetenv.scenario import Compiled, EventClockConfig, OneByOneClockConfig, RoundClockConfig, WarmStart
 from hetenv.sim import tables
 from hetenv.sim.bitset import insert, n_words, summary_words
 from hetenv.sim.tables import LEDGER_SHAPE, NONE, Facts, State
-from hetenv.units import JOULE_PER_KWH, JOULE_PER_MWH, KILO
+from hetenv.units import JOULE_PER_KWH, JOULE_PER_MWH, KILO, quantise_power
 from hetenv.workload.requests import REQUEST
 
+UNLIMITED_LINKS = 2**62
 SIGNAL_COLUMNS = ("renewable_w", "carbon_kg_per_j", "marginal_kg_per_j", "price_usd_per_j", "temperature_c", "cap_w")
 """Columns of SITE in order of SIGNAL_EFFECTS."""
 
@@ -23,7 +25,7 @@ def initial_state(compiled: Compiled, n_requests: int) -> State:
     n_gpus, n_nodes = cluster.n_gpus, cluster.n_nodes
     n_runs = max(1, min(n_requests, n_gpus))
     orders = len(compiled.scenario.candidates.window_orders)
-    pools, n_counts, n_bits = _pools(cluster)
+    pools, n_counts, n_bits = _pools(compiled)
     state = State(
         clock=np.zeros(1, tables.CLOCK),
         jobs=_jobs(n_requests),
@@ -89,8 +91,15 @@ def _nodes(cluster: Cluster) -> NDArray[np.void]:
     return nodes
 
 
-def _pools(cluster: Cluster) -> tuple[NDArray[np.void], int, int]:
+def _sleep_after_s(cluster: Cluster) -> NDArray[np.float64]:
+    """[P]."""
+    configs = cluster.pool_configs
+    return np.array([np.inf if config.sleep_after_s is None else config.sleep_after_s for config in configs])
+
+
+def _pools(compiled: Compiled) -> tuple[NDArray[np.void], int, int]:
     """[1, P] rows, and the total lengths of free_counts and free_bits."""
+    cluster = compiled.cluster
     pools = np.zeros((1, len(cluster.pool_names)), tables.POOL)
     pools["site"], pools["first_node"] = cluster.pool_site, cluster.pool_first_node
     pools["n_nodes"], pools["gpus_per_node"] = cluster.pool_nodes, cluster.gpus_per_node
@@ -98,6 +107,13 @@ def _pools(cluster: Cluster) -> tuple[NDArray[np.void], int, int]:
     pools["idle_w"], pools["overhead_w"] = cluster.idle_w, cluster.overhead_w
     pools["rent_usd_per_gpu_s"] = cluster.rent_usd_per_gpu_s
     pools["intra_factor"] = pools["inter_factor"] = 1.0
+    pools["level"], pools["links"] = np.inf, UNLIMITED_LINKS
+    if compiled.scenario.contention == "fair_share":
+        oversubscription = np.array([config.oversubscription for config in cluster.pool_configs])
+        pools["links"] = np.maximum(1, LINK_PARTS * cluster.pool_nodes / oversubscription)
+    pools["sleep_after_s"] = _sleep_after_s(cluster)
+    pools["sleep_w"] = [quantise_power(config.sleep_w) for config in cluster.pool_configs]
+    pools["wake_s"] = [config.wake_s for config in cluster.pool_configs]
     pools["up_gpus"] = cluster.pool_nodes * cluster.gpus_per_node
     pools["power_w"] = cluster.pool_nodes * (cluster.overhead_w + cluster.gpus_per_node * cluster.idle_w)
     n_counts = n_bits = 0
@@ -190,6 +206,8 @@ def empty_facts(compiled: Compiled, n_worlds: int, n_requests: int, n_events: in
         fastest=fastest,
         first_fastest=first_fastest,
         classes=configurations.classes,
+        wan=cluster.wan,
+        moves=configurations.moves,
         rules=rules_of(compiled),
     )
 

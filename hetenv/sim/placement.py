@@ -6,7 +6,7 @@ memory demands is checked in O(its nodes) and placed without a scan. Demands on 
 
 from hetenv.jit import kernel
 from hetenv.sim.bitset import following, insert, remove, summary_words
-from hetenv.sim.nodes import reschedule_node, settle_busy
+from hetenv.sim.nodes import reschedule_node, rouse, settle_busy
 from hetenv.sim.tables import NONE, Facts, Rows, State
 
 
@@ -34,7 +34,7 @@ def fits_uncharged(state: State, b: int, size: Rows, run: int) -> bool:
 def place(state: State, facts: Facts, b: int, request: Rows, size: Rows, run: int) -> None:
     """Take the GPUs of a configuration that `fits`; writes the slot's allocations and whether it is spread."""
     row = state.runs[b, run]
-    row["is_spread"], row["pools"] = 0, 1 << size["pool_a"]
+    row["is_spread"], row["pools"], row["wake_s"] = 0, 1 << size["pool_a"], 0.0
     _place_part(state, facts, b, request, size["pool_a"], size["full_a"], size["rest_a"], run)
     if size["pool_b"] >= 0:
         row["pools"] |= 1 << size["pool_b"]
@@ -210,6 +210,9 @@ def list_node(state: State, b: int, node_index: int, is_in: bool) -> None:
 def _take(state: State, facts: Facts, b: int, request: Rows, node_index: int, gpus: int, run: int) -> None:
     clock, node = state.clock[b], state.nodes[b, node_index]
     settle_busy(state, b, node_index)
+    if node["is_asleep"] == 1:
+        rouse(state, b, node_index)
+        state.runs[b, run]["wake_s"] = max(state.runs[b, run]["wake_s"], state.pools[b, node["pool"]]["wake_s"])
     list_node(state, b, node_index, False)
     node["free"] -= gpus
     node["free_cpus"] -= gpus * request["cpus_per_gpu"]
@@ -244,6 +247,8 @@ def give_back(state: State, facts: Facts, b: int, request: Rows, run: int) -> No
         node["free_mbytes"] += gpus * request["host_mbytes_per_gpu"]
         list_node(state, b, row["node"], True)
         _unlink_from_node(state, b, row["node"], alloc)
+        if node["alloc"] == NONE:
+            node["idle_since"] = clock["now"]
         reschedule_node(state, facts, b, row["node"])
         clock["held_gpus"] -= gpus
         state.pools[b, node["pool"]]["held_gpus"] -= gpus

@@ -1,14 +1,8 @@
-"""Site power: what is drawn, stored, bought and sold over a stretch, and the power factor under a cap (docs/design.md, Caps)."""
-
-import numpy as np
+"""Site power: what is drawn, stored, bought and sold over a stretch (docs/design.md, Energy and money)."""
 
 from hetenv.jit import kernel
 from hetenv.objective import Account
-from hetenv.sim.running import reschedule, settle
-from hetenv.sim.tables import NONE, Facts, Rows, State
-
-MIN_POWER_FACTOR = 0.3
-"""Of the dynamic power; below it a job is evicted instead. GPUs run stably down to about a third of their power range."""
+from hetenv.sim.tables import Rows, State
 
 
 @kernel
@@ -78,57 +72,3 @@ def _charge(site: Rows, surplus_w: float, seconds: float) -> tuple[float, float]
     export_w = min(surplus_w - watts, site["export_limit_w"])
     full_w = min(surplus_w, site["export_limit_w"])
     return watts * stretch_s, export_w * stretch_s + full_w * (seconds - stretch_s)
-
-
-@kernel
-def power_factor(site: Rows) -> float:
-    """The factor on dynamic power that keeps a site under its cap; may lie below MIN_POWER_FACTOR."""
-    if site["dynamic_w"] <= 0.0:
-        return 1.0
-    allowed_w = min(site["cap_w"], site["renewable_w"] + site["grid_limit_w"]) / site["pue"]
-    if site["it_w"] <= allowed_w:
-        return 1.0
-    return (allowed_w - (site["it_w"] - site["dynamic_w"])) / site["dynamic_w"]
-
-
-@kernel
-def draws_at(state: State, facts: Facts, b: int, run: int, s: int) -> bool:
-    """Whether a slot is stepping on GPUs of a site."""
-    if state.runs[b, run]["is_stepping"] == 0:
-        return False
-    config = facts.configs[state.jobs[b, state.runs[b, run]["order"]]["config"]]
-    if state.pools[b, config["pool_a"]]["site"] == s:
-        return True
-    return config["pool_b"] >= 0 and state.pools[b, config["pool_b"]]["site"] == s
-
-
-@kernel
-def lightest(state: State, facts: Facts, b: int, s: int) -> int:
-    """The stepping slot of a site whose job has the lowest weight (ties: highest id), or NONE."""
-    found, found_weight = NONE, np.inf
-    world = state.clock[b]["world"]
-    run = state.clock[b]["first_run"]
-    while run != NONE:
-        if draws_at(state, facts, b, run, s):
-            job_id = state.runs[b, run]["order"]
-            weight = facts.requests[world, job_id]["weight"]
-            if weight < found_weight or (weight == found_weight and job_id > state.runs[b, found]["order"]):
-                found, found_weight = run, weight
-        run = state.runs[b, run]["next"]
-    return found
-
-
-@kernel
-def set_power_factor(state: State, facts: Facts, b: int, s: int, factor: float) -> None:
-    """A site's new power factor; its stepping jobs take their new rates."""
-    site = state.sites[b, s]
-    site["is_stale"] = 0
-    if factor == site["power_factor"]:
-        return
-    site["power_factor"] = factor
-    run = state.clock[b]["first_run"]
-    while run != NONE:
-        if draws_at(state, facts, b, run, s):
-            settle(state, facts, b, run)
-            reschedule(state, facts, b, run)
-        run = state.runs[b, run]["next"]

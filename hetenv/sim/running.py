@@ -4,6 +4,7 @@ import numpy as np
 
 from hetenv.jit import kernel
 from hetenv.sim import heap
+from hetenv.sim.nodes import mark_stale
 from hetenv.sim.placement import give_back, place
 from hetenv.sim.tables import DELTA, NONE, TOTAL, Facts, Rows, State
 from hetenv.units import POWER_QUANTUM_W
@@ -32,11 +33,13 @@ def rate_of(state: State, facts: Facts, b: int, run: int) -> float:
         speed = min(speed, state.nodes[b, state.allocs[b, alloc]["node"]]["speed"])
         alloc = state.allocs[b, alloc]["next_of_run"]
     pool = state.pools[b, config["pool_a"]]
-    intra, inter, power = pool["intra_factor"], pool["inter_factor"], state.sites[b, pool["site"]]["power_factor"]
+    intra, inter = pool["intra_factor"], pool["inter_factor"] * _share(pool, config["demand_a"])
+    power = state.sites[b, pool["site"]]["power_factor"]
     if config["pool_b"] >= 0:
         other = state.pools[b, config["pool_b"]]
-        intra, inter = min(intra, other["intra_factor"]), min(inter, other["inter_factor"])
+        intra = min(intra, other["intra_factor"])
         power = min(power, state.sites[b, other["site"]]["power_factor"])
+        inter = min(inter, other["inter_factor"] * _share(other, config["demand_b"]))
     speed *= power
     rate = config["rate"]
     if speed != 1.0 or intra != 1.0 or inter != 1.0:
@@ -45,6 +48,12 @@ def rate_of(state: State, facts: Facts, b: int, run: int) -> float:
         step_s += max(0.0, config["inter_s"] / inter - config["inter_hideable_s"])
         rate = config["work_per_step"] / step_s
     return rate * config["spread_penalty"] if state.runs[b, run]["is_spread"] == 1 else rate
+
+
+@kernel
+def _share(pool: Rows, demand: int) -> float:
+    """What a job gets of the part of its pool's network that it asks for."""
+    return pool["level"] / demand if demand > pool["level"] else 1.0
 
 
 @kernel
@@ -190,26 +199,23 @@ def draw(state: State, b: int, config: Rows, sign: float) -> None:
     if config["pool_b"] >= 0:
         part_a = np.round(part_a * config["gpus_a"] / config["n_gpus"] / POWER_QUANTUM_W) * POWER_QUANTUM_W
         pool = state.pools[b, config["pool_b"]]
-        _add_power(state, b, pool, sign * (config["power_w"] - part_a - config["gpus_b"] * pool["idle_w"]))
+        _add_load(state, b, pool, sign * (config["power_w"] - part_a - config["gpus_b"] * pool["idle_w"]), sign * config["demand_b"])
     pool = state.pools[b, config["pool_a"]]
-    _add_power(state, b, pool, sign * (part_a - config["gpus_a"] * pool["idle_w"]))
+    _add_load(state, b, pool, sign * (part_a - config["gpus_a"] * pool["idle_w"]), sign * config["demand_a"])
 
 
 @kernel
-def _add_power(state: State, b: int, pool: Rows, watts: float) -> None:
+def _add_load(state: State, b: int, pool: Rows, watts: float, demand: float) -> None:
+    """Add to what stepping jobs draw from a pool's site and ask of its network."""
+    pool["demand"] += int(demand)
+    if pool["demand"] > pool["links"] or pool["level"] < np.inf:
+        pool["is_stale"] = 1
+        state.clock[b]["is_stale"] = 1
     pool["power_w"] += watts
     site = state.sites[b, pool["site"]]
     site["it_w"] += watts
     site["dynamic_w"] += watts
     mark_stale(state, b, site)
-
-
-@kernel
-def mark_stale(state: State, b: int, site: Rows) -> None:
-    """The power factor of a capped site must be found anew before time moves."""
-    if site["cap_w"] < np.inf or site["grid_limit_w"] < np.inf:
-        site["is_stale"] = 1
-        state.clock[b]["is_stale"] = 1
 
 
 @kernel
@@ -220,6 +226,7 @@ def occupy(state: State, facts: Facts, b: int, run: int, config_id: int, overhea
     config = facts.configs[config_id]
     state.jobs[b, row["order"]]["config"] = config_id
     place(state, facts, b, request, facts.sizes[config_id], run)
+    overhead_s += row["wake_s"]
     row["since"], row["ready_s"] = clock["now"], clock["now"] + overhead_s
     row["is_stepping"] = 0
     plan_saves(state, facts, b, run)

@@ -2,10 +2,13 @@
 
 from enum import IntEnum
 
+import numpy as np
+
 from hetenv.jit import inlined, kernel
 from hetenv.jit_reference import by_reference
 from hetenv.sim.advance import advance, begin_instant, happen, happen_now
 from hetenv.sim.commands import Command, apply_command, is_legal
+from hetenv.sim.nodes import reschedule_node
 from hetenv.sim.queue import next_queued
 from hetenv.sim.tables import DELTA, NONE, Facts, State, Status
 
@@ -17,8 +20,11 @@ def open_episode(state: State, facts: Facts, b: int) -> None:
     world = clock["world"]
     for j in range(clock["n_requests"]):
         state.jobs[b, j]["next_event"] = facts.requests[world, j]["first_event"]
+        state.jobs[b, j]["site"] = facts.requests[world, j]["data_site"]
     for n in range(state.nodes.shape[1]):
         state.nodes[b, n]["next_event"] = facts.node_event[world, n]
+        if state.pools[b, state.nodes[b, n]["pool"]]["sleep_after_s"] < np.inf:
+            reschedule_node(state, facts, b, n)
     clock["is_measuring"] = 1 if rules["measure_from_s"] <= 0.0 else 0
     happen_now(state, facts, b)
     begin_instant(state, facts, b)

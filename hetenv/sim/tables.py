@@ -57,7 +57,7 @@ JOB = np.dtype(
         ("state", "i1"),  # JobState
         ("is_withdrawn", "i1"),  # cancelled before its submit
         ("phase", "i1"),  # its present class minus the request's
-        ("spare", "i1"),
+        ("site", "i1"),  # where its state is; before the first start its data set (NONE: everywhere)
     ]
 )
 """[B, J], 64 bytes."""
@@ -74,6 +74,7 @@ RUN = np.dtype(
         ("saved_s", "f8"),  # when the save under way is durable (inf: none is)
         ("saving_work", "f8"),  # the work at which it began
         ("saving_gpu_s", "f8"),  # volatile_gpu_s then
+        ("wake_s", "f8"),  # what its nodes took to wake when it was placed
         ("pools", "i8"),  # bit p set: it holds GPUs of pool p
         ("order", "i4"),  # job id
         ("tie", "i4"),  # among equal `until`: job id; clock one_by_one: number of its start
@@ -103,6 +104,7 @@ NODE = np.dtype(
         ("until", "f8"),  # next own instant: end of repair or of a hazard budget
         ("busy_s", "f8"),  # as of busy_since
         ("busy_since", "f8"),
+        ("idle_since", "f8"),  # while up and empty
         ("speed", "f8"),  # factor on compute
         ("leaves_s", "f8"),  # announced time of its leaving (inf: none)
         ("tie", "i4"),  # among equal `until`: node index
@@ -114,6 +116,7 @@ NODE = np.dtype(
         ("free_cpus", "i4"),
         ("free_mbytes", "i4"),
         ("is_up", "i1"),
+        ("is_asleep", "i1"),
     ],
     align=True,
 )
@@ -127,6 +130,12 @@ POOL = np.dtype(
         ("idle_w", "f8"),  # of a GPU
         ("overhead_w", "f8"),  # of a node
         ("rent_usd_per_gpu_s", "f8"),
+        ("level", "f8"),  # most that one job gets of what joins the nodes, in LINK_PARTS (inf: all get what they ask)
+        ("links", "i8"),  # what joins the nodes carries, in LINK_PARTS
+        ("demand", "i8"),  # of stepping jobs together
+        ("sleep_after_s", "f8"),  # inf: never
+        ("sleep_w", "f8"),
+        ("wake_s", "f8"),
         ("free_gpus", "i4"),
         ("up_gpus", "i4"),
         ("held_gpus", "i4"),
@@ -139,6 +148,7 @@ POOL = np.dtype(
         ("first_count", "i4"),  # of its gpus_per_node + 1 rows in free_counts
         ("first_word", "i4"),  # of its gpus_per_node + 1 bit sets in free_bits
         ("words", "i4"),  # of one of these bit sets
+        ("is_stale", "i1"),  # level must be found anew
     ],
     align=True,
 )
@@ -217,7 +227,7 @@ CLOCK = np.dtype(
         ("n_node_heap", "i4"),
         ("status", "i1"),  # Status
         ("is_measuring", "i1"),
-        ("is_stale", "i1"),  # some site is
+        ("is_stale", "i1"),  # some site or pool is
     ],
     align=True,
 )
@@ -293,6 +303,10 @@ class Facts(NamedTuple):
     """[K, P + 1] where those of a class and a pool begin."""
     classes: NDArray[np.void]
     """[K]."""
+    wan: NDArray[np.void]
+    """[S, S]."""
+    moves: NDArray[np.float64]
+    """Transfers of live changes (Configurations.moves)."""
     rules: NDArray[np.void]
     """[1]."""
 

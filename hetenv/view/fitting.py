@@ -136,7 +136,7 @@ def _cheapest(
         if cost >= best_cost or cost > limit or not fits(state, b, request, size, NONE):
             continue
         if not _is_small(size, spare):
-            end_s = clock["now"] + start_overhead_s(facts, job, config_id) + left / config["rate"]
+            end_s = clock["now"] + start_overhead_s(state, facts, b, job, config_id) + left / config["rate"]
             if end_s > until_s:
                 best = _TOO_LATE if best == NONE else best
                 continue

@@ -30,6 +30,12 @@ class _JobClass(BaseModel):
         description="mean time between failures of a node: checkpoints come at Young and Daly's interval in place of "
         "checkpoint_interval; needs checkpoint_pause_s",
     )
+    data_site: str | None = Field(default=None, description="site of the data set; default: everywhere")
+    data_gbytes: float = Field(default=0.0, ge=0.0, allow_inf_nan=False, description="data set, moved to the site that runs the job")
+    live_commit_s: float = Field(default=2.0, ge=0.0, description="fixed part of a live change")
+    live_overlap: float = Field(
+        default=0.0, ge=0.0, le=1.0, description="share of a live change's transfer that is prepared while the job steps"
+    )
     degrade_s: float = Field(default=30.0, ge=0.0, description="overhead of going on smaller")
 
     @model_validator(mode="after")
@@ -53,6 +59,9 @@ class AnalyticClass(_JobClass):
     pool_pairs: tuple[tuple[str, str], ...] = Field(
         default=(), description="pairs of unlike pools of one site that a job may use together, half of its GPUs in each"
     )
+    change: Literal["restart", "live"] = Field(
+        default="restart", description="how a running job changes: saved and restarted, or its state moved over the network"
+    )
     checkpoint_gbytes_per_s: float = Field(default=5.0, gt=0.0, description="storage bandwidth of saves and loads")
 
 
@@ -60,6 +69,7 @@ class TableClass(_JobClass):
     """Speed measured per pool and GPU count: unit of work = one step."""
 
     kind: Literal["table"] = "table"
+    state_gbytes: float = Field(default=0.0, ge=0.0, allow_inf_nan=False, description="what moves with the job to another site")
     steps_per_s: dict[str, dict[int, float]] = Field(
         min_length=1, description="pool -> GPU count -> steps/s of the whole job"
     )
@@ -75,6 +85,7 @@ class FixedClass(_JobClass):
     """A stated run time on any allowed pool: unit of work = one second."""
 
     kind: Literal["fixed"] = "fixed"
+    state_gbytes: float = Field(default=0.0, ge=0.0, allow_inf_nan=False, description="what moves with the job to another site")
     power_w: float | None = Field(default=None, ge=0.0, description="of one GPU while running; default: 75 % of TDP")
     restart_s: float = Field(default=0.0, ge=0.0)
     first_start_s: float = Field(default=0.0, ge=0.0)

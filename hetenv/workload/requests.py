@@ -38,6 +38,7 @@ REQUEST = np.dtype(
         ("first_event", "i4"),  # JOB_WORK rows of this job: [first_event, last_event) of the world's events
         ("last_event", "i4"),
         ("backlog_bin", "i4"),  # bin of the backlog histogram
+        ("data_site", "i2"),  # where its data set lies (-1: everywhere)
         ("elasticity", "i1"),  # Elasticity
         ("preemptible", "i1"),  # 1: may be preempted, resized, migrated
         ("rejected", "i1"),  # 1: fits nowhere; rejected when it is submitted
@@ -55,6 +56,7 @@ def requests(n: int) -> NDArray[np.void]:
     rows["pools"] = (1 << 62) - 1
     rows["min_gpus"] = rows["max_gpus"] = 1
     rows["preemptible"] = 1
+    rows["data_site"] = -1
     return rows
 
 
