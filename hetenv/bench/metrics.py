@@ -12,7 +12,7 @@ from hetenv.bench.jobs import Floats, MeasuredJobs, measured_jobs
 from hetenv.objective import Account
 from hetenv.sim.simulator import Simulator
 from hetenv.sim.tables import TOTAL, JobState
-from hetenv.units import JOULE_PER_KWH
+from hetenv.units import GIGA, JOULE_PER_KWH
 
 SLOWDOWN_FLOOR_S: Final = 10.0
 """Run times below this count as this in the bounded slowdown."""
@@ -70,14 +70,20 @@ METRICS: Final[dict[str, Metric]] = {
     "n_preempted": Metric("preemptions by command", 0),
     "n_reconfigured": Metric("resizes, migrations and replans of running jobs", 0),
     "n_evicted": Metric("jobs stopped by a capacity event"),
+    "n_degraded": Metric("jobs that went on smaller after a failure", 0),
     "energy_kwh": Metric("drawn by the sites, PUE included"),
     "renewable_kwh": Metric("the part covered by the sites' own renewable power", 1),
     "renewable_share": Metric("renewable over all energy", 1),
-    "curtailed_kwh": Metric("renewable energy that nobody used"),
-    "carbon_kg": Metric("grid energy times carbon intensity"),
+    "battery_kwh": Metric("energy that batteries gave", 0),
+    "grid_kwh": Metric("energy from the grid: energy - renewable - battery"),
+    "exported_kwh": Metric("renewable energy sold", 0),
+    "curtailed_kwh": Metric("renewable energy that nobody used, stored or bought"),
+    "carbon_kg": Metric("grid energy times average carbon intensity"),
+    "marginal_carbon_kg": Metric("grid energy times marginal carbon intensity"),
     "grid_cost_usd": Metric("grid energy times price"),
     "rent_usd": Metric("rent of held GPUs, where pools have one"),
-    "cost_usd": Metric("grid cost plus rent"),
+    "cost_usd": Metric("grid cost, demand charge, rent and wide-area traffic less export income"),
+    "wan_gbytes": Metric("checkpoints and data sets moved between sites", 0),
     "n_illegal": Metric("commands that were illegal"),
     "elapsed_s": Metric("simulated time in the measured window", 0),
 }
@@ -95,6 +101,7 @@ def metrics(simulator: Simulator, b: int = 0) -> dict[str, Value]:
         Account.N_PREEMPTED,
         Account.N_RECONFIGURED,
         Account.N_EVICTED,
+        Account.N_DEGRADED,
         Account.N_ILLEGAL,
     ):
         found[account.name.lower()] = int(ledger[account])
@@ -167,15 +174,21 @@ def _capacity(ledger: Floats, n_gpus: int) -> dict[str, Value]:
 def _energy(ledger: Floats) -> dict[str, Value]:
     energy_j, renewable_j = float(ledger[Account.ENERGY_J]), float(ledger[Account.RENEWABLE_J])
     grid_cost_usd, rent_usd = float(ledger[Account.GRID_COST_USD]), float(ledger[Account.RENT_USD])
+    others_usd = float(ledger[Account.DEMAND_USD] + ledger[Account.WAN_USD] - ledger[Account.EXPORT_USD])
     return {
         "energy_kwh": energy_j / JOULE_PER_KWH,
         "renewable_kwh": renewable_j / JOULE_PER_KWH,
         "renewable_share": _share(renewable_j, energy_j),
+        "battery_kwh": float(ledger[Account.BATTERY_J]) / JOULE_PER_KWH,
+        "grid_kwh": float(ledger[Account.GRID_J]) / JOULE_PER_KWH,
+        "exported_kwh": float(ledger[Account.EXPORTED_J]) / JOULE_PER_KWH,
         "curtailed_kwh": float(ledger[Account.CURTAILED_J]) / JOULE_PER_KWH,
         "carbon_kg": float(ledger[Account.CARBON_KG]),
+        "marginal_carbon_kg": float(ledger[Account.MARGINAL_CARBON_KG]),
         "grid_cost_usd": grid_cost_usd,
         "rent_usd": rent_usd,
-        "cost_usd": grid_cost_usd + rent_usd,
+        "cost_usd": grid_cost_usd + rent_usd + others_usd,
+        "wan_gbytes": float(ledger[Account.WAN_BYTES]) / GIGA,
     }
 
 

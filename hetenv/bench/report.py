@@ -33,7 +33,7 @@ def settings(scenario: Scenario) -> str:
             f"measured: {scenario.measure.from_s:g} s to {to_s}",
             "restart, fixed part: " + ", ".join(f"{restart_s:g}" for restart_s in restarts) + " s",
             "mapping: pack",
-            "contention between jobs: none",
+            f"contention between jobs: {scenario.contention}",
         )
     )
 

@@ -15,6 +15,7 @@ from hetenv.jit import kernel
 from hetenv.scenario import CandidateConfig
 from hetenv.sim.commands import Command, allows, present_class, start_overhead_s
 from hetenv.sim.placement import fits, fits_uncharged
+from hetenv.sim.power import site_power_w
 from hetenv.sim.running import believed_left
 from hetenv.sim.tables import NONE, Facts, Rows, State
 from hetenv.workload.requests import Elasticity
@@ -47,11 +48,15 @@ CANDIDATE = np.dtype(
         ("carbon_kg", "f4"),  # the same drawn from the grid at its present intensity
         ("cost_usd", "f4"),  # the same at its present price
         ("free_share", "f4"),  # of the pool's up GPUs, before the command
+        ("notice_s", "f4"),  # running: until the first node it holds is announced to leave; NO_NOTICE_S: none is
+        ("leaving_share", "f4"),  # of the pool's up GPUs, those on nodes announced to leave
+        ("phase", "i1"),  # of the job, as a place in its class's cycle
         ("waiting_s", "f4"),  # preempt: least believed time over weight of a visible queued job in GPUs that include the freed; none: 0
     ],
     align=True,
 )
 NO_DEADLINE_S: Final = 1e9
+NO_NOTICE_S: Final = 1e9
 
 CHOICE = np.dtype([("job", "i4"), ("config", "i4"), ("command", "i1"), ("is_legal", "i1")], align=True)
 """The columns of CANDIDATE that say what choosing a row does."""
@@ -247,8 +252,9 @@ def _config_columns(
     row["memory_margin"], row["energy_j"] = config["memory_margin"], energy_j
     row["slack_s"] = min(NO_DEADLINE_S, to_deadline_s - work_s - change_s)
     row["free_share"] = pool["free_gpus"] / max(1, pool["up_gpus"])
+    row["leaving_share"] = min(1.0, pool["leaving_gpus"] / max(1, pool["up_gpus"]))
     grid_j = energy_j
-    power_w = site["pue"] * site["it_w"]
+    power_w = site_power_w(site)
     if site["renewable_w"] > power_w:
         grid_j = max(0.0, energy_j - (site["renewable_w"] - power_w) * work_s)
     row["carbon_kg"], row["cost_usd"] = grid_j * site["carbon_kg_per_j"], grid_j * site["price_usd_per_j"]
@@ -281,6 +287,7 @@ def _queued_rows(
         _job_columns(request, job_id, slot, clock["now"], best_s, job["held_gpu_s"], row)
         row["command"], row["config"], row["is_running"] = Command.START, config_id, 0
         row["present_s"], row["gpus_change"], row["waiting_s"] = 0.0, size["n_gpus"], 0.0
+        row["notice_s"], row["phase"] = NO_NOTICE_S, job["phase"]
         change_s = start_overhead_s(state, facts, b, job, config_id)
         _config_columns(state, b, facts.configs[config_id], left, best_s, change_s, to_deadline_s, row)
         used += 1
@@ -310,7 +317,7 @@ def _running_rows(
     attained = job["held_gpu_s"] + seconds * present["n_gpus"]
     _survey_beside(state, facts, b, run, board)
     n_beside = _list_free(facts, present_class(request, job), board.fits[1], board.beside)
-    used = 0
+    used, notice_s = 0, _notice_s(state, b, run, present)
     for place in range(-1, n_beside):
         preempts = place < 0
         config_id = job["config"] if preempts else board.beside[place]
@@ -326,6 +333,7 @@ def _running_rows(
         change_s = start_overhead_s(state, facts, b, job, config_id)
         _config_columns(state, b, config, left, best_s, change_s, to_deadline_s, row)
         row["is_running"], row["present_s"], row["waiting_s"] = 1, present_s, 0.0
+        row["notice_s"], row["phase"] = notice_s, job["phase"]
         row["command"], row["config"] = (Command.PREEMPT, NONE) if preempts else (Command.CHANGE, config_id)
         row["n_gpus"] = 0 if preempts else config["n_gpus"]
         row["gpus_change"] = row["n_gpus"] - present["n_gpus"]
@@ -333,6 +341,22 @@ def _running_rows(
         if used == most:
             break
     return used
+
+
+@kernel
+def _notice_s(state: State, b: int, run: int, config: Rows) -> float:
+    """Seconds until the first node of a slot is announced to leave; NO_NOTICE_S if none is."""
+    leaving = state.pools[b, config["pool_a"]]["leaving_gpus"]
+    if config["pool_b"] >= 0:
+        leaving += state.pools[b, config["pool_b"]]["leaving_gpus"]
+    if leaving == 0:
+        return NO_NOTICE_S
+    leaves_s = np.inf
+    alloc = state.runs[b, run]["alloc"]
+    while alloc != NONE:
+        leaves_s = min(leaves_s, state.nodes[b, state.allocs[b, alloc]["node"]]["leaves_s"])
+        alloc = state.allocs[b, alloc]["next_of_run"]
+    return min(NO_NOTICE_S, max(0.0, leaves_s - state.clock[b]["now"]))
 
 
 @kernel

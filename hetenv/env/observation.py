@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetenv.beliefs import N_BACKLOG_BINS
-from hetenv.env.candidates import n_rows
+from hetenv.env.candidates import NO_NOTICE_S, n_rows
 from hetenv.jit import kernel
 from hetenv.scenario import Compiled
 from hetenv.sim.commands import Command
+from hetenv.sim.power import site_power_w
 from hetenv.sim.tables import Facts, Rows, State
 
 ROW_FIELDS: Final = (
@@ -45,6 +46,9 @@ ROW_FIELDS: Final = (
     "memory_margin",
     "free_share",  # of the pool
     "tier",  # over 4
+    "notice",  # running: how soon a node it holds is announced to leave, 1 h / (1 h + time); none is: 0
+    "leaving_share",  # of the pool's up GPUs, those announced to leave
+    "phase",  # place in the class's cycle, signed, scale 4
     "waiting",  # preempt: least believed time over weight of a visible job in GPUs that include the freed, scale 1 h; none: 0
 )
 POOL_FIELDS: Final = (
@@ -54,12 +58,18 @@ POOL_FIELDS: Final = (
     "size_share",  # of the cluster's GPUs
     "intra_factor",  # scale 1
     "inter_factor",  # scale 1
+    "leaving_share",  # of up GPUs, those announced to leave
+    "contended",  # 1 - the most that one job gets of what joins the nodes, over all of it; 0: nobody is bounded
 )
 SITE_FIELDS: Final = (
     "renewable_share",  # of the site's power that its renewables cover now
     "surplus",  # renewable power not used over the site's power, scale 1
     "carbon",  # g/kWh, scale 400
     "price",  # USD/MWh, signed, scale 80
+    "marginal_carbon",  # g/kWh, scale 400
+    "power_factor",  # on dynamic power and speed, under a cap
+    "temperature",  # deg C, signed, scale 20
+    "charge",  # of the battery over its capacity; none: 0
 )
 CLUSTER_FIELDS: Final = (
     "day_sin",  # of the time of day
@@ -171,7 +181,10 @@ def _row(row: Rows, out: NDArray[np.float32]) -> None:
     out[22] = _squash(row["cost_usd"], 10.0)
     out[23], out[24] = row["memory_margin"], row["free_share"]
     out[25] = row["tier"] / 4.0
-    out[26] = _squash(row["waiting_s"], 3600.0)
+    out[26] = 3600.0 / (3600.0 + np.float64(row["notice_s"])) if row["notice_s"] < NO_NOTICE_S else 0.0
+    out[27] = row["leaving_share"]
+    out[28] = _squash(row["phase"], 4.0)
+    out[29] = _squash(row["waiting_s"], 3600.0)
 
 
 @kernel
@@ -184,16 +197,21 @@ def _pool(state: State, b: int, p: int, out: NDArray[np.float32]) -> None:
     out[0] = pool["free_gpus"] / max(1, pool["up_gpus"])
     out[1], out[2], out[3] = pool["held_gpus"] / nominal, pool["up_gpus"] / nominal, nominal / total
     out[4], out[5] = _squash(pool["intra_factor"], 1.0), _squash(pool["inter_factor"], 1.0)
+    out[6] = min(1.0, pool["leaving_gpus"] / max(1, pool["up_gpus"]))
+    out[7] = 1.0 - min(1.0, pool["level"] / pool["links"])
 
 
 @kernel
 def _site(site: Rows, out: NDArray[np.float32]) -> None:
-    power_w = site["pue"] * site["it_w"]
+    power_w = site_power_w(site)
     used_w = min(power_w, site["renewable_w"])
     out[0] = used_w / max(power_w, 1e-9)
     out[1] = _squash((site["renewable_w"] - used_w) / max(power_w, 1.0), 1.0)
     out[2] = _squash(site["carbon_kg_per_j"] * 3.6e9, 400.0)
     out[3] = _squash(site["price_usd_per_j"] * 3.6e9, 80.0)
+    out[4] = _squash(site["marginal_kg_per_j"] * 3.6e9, 400.0)
+    out[5], out[6] = site["power_factor"], _squash(site["temperature_c"], 20.0)
+    out[7] = site["charge_j"] / site["capacity_j"] if site["capacity_j"] > 0.0 else 0.0
 
 
 @kernel

@@ -73,7 +73,7 @@ def come_up(state: State, facts: Facts, b: int, node_index: int) -> None:
     node["is_up"] = 1
     node["free"] = pool["gpus_per_node"]
     node["free_cpus"], node["free_mbytes"] = pool["cpus_per_node"], pool["mbytes_per_node"]
-    node["leaves_s"], node["idle_since"] = np.inf, state.clock[b]["now"]
+    node["idle_since"] = state.clock[b]["now"]
     list_node(state, b, node_index, True)
     _power_node(state, b, node_index, 1)
     reschedule_node(state, facts, b, node_index)
@@ -83,7 +83,7 @@ def come_up(state: State, facts: Facts, b: int, node_index: int) -> None:
 def go_down(state: State, facts: Facts, b: int, node_index: int, seconds: float) -> None:
     """A node fails for `seconds` (inf: for good); its jobs are evicted, or go on smaller. If it is down already, the later end counts."""
     node, now = state.nodes[b, node_index], state.clock[b]["now"]
-    node["leaves_s"] = np.inf
+    _announce(state, b, node_index, np.inf)
     if node["is_up"] == 0:
         if node["heap"] != NONE and now + seconds > node["until"]:
             set_until(state, b, node_index, now + seconds)
@@ -155,12 +155,22 @@ def lose_node(state: State, facts: Facts, b: int, run: int, node_index: int) -> 
 
 
 @kernel
+def _announce(state: State, b: int, node_index: int, leaves_s: float) -> None:
+    """From now on a node is announced to leave at leaves_s (inf: not at all)."""
+    node = state.nodes[b, node_index]
+    pool = state.pools[b, node["pool"]]
+    if (node["leaves_s"] < np.inf) != (leaves_s < np.inf):
+        pool["leaving_gpus"] += pool["gpus_per_node"] if leaves_s < np.inf else -pool["gpus_per_node"]
+    node["leaves_s"] = leaves_s
+
+
+@kernel
 def notice(state: State, facts: Facts, b: int, node_index: int, seconds: float) -> None:
     """A node is announced to leave: its jobs save what is not durable, if that leaves the time."""
     node, now = state.nodes[b, node_index], state.clock[b]["now"]
     if node["is_up"] == 0:
         return
-    node["leaves_s"] = now + seconds
+    _announce(state, b, node_index, now + seconds)
     alloc = node["alloc"]
     while alloc != NONE:
         run = state.allocs[b, alloc]["run"]

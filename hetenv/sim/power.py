@@ -6,11 +6,17 @@ from hetenv.sim.tables import Rows, State
 
 
 @kernel
+def site_power_w(site: Rows) -> float:
+    """What a site draws now."""
+    return site["pue"] * (site["it_w"] - (1.0 - site["power_factor"]) * site["dynamic_w"])
+
+
+@kernel
 def account_sites(state: State, b: int, n_rows: int, seconds: float) -> None:
     """Energy, carbon and money of all sites over `seconds`, in the first n_rows rows of the ledger."""
     for s in range(state.sites.shape[1]):
         site = state.sites[b, s]
-        power_w = site["pue"] * (site["it_w"] - (1.0 - site["power_factor"]) * site["dynamic_w"])
+        power_w = site_power_w(site)
         renewable_w = min(power_w, site["renewable_w"])
         deficit_w, surplus_w = power_w - renewable_w, site["renewable_w"] - renewable_w
         given_j, charged_j, exported_j = 0.0, 0.0, 0.0

@@ -139,6 +139,7 @@ POOL = np.dtype(
         ("free_gpus", "i4"),
         ("up_gpus", "i4"),
         ("held_gpus", "i4"),
+        ("leaving_gpus", "i4"),  # of nodes announced to leave
         ("site", "i4"),
         ("first_node", "i4"),
         ("n_nodes", "i4"),

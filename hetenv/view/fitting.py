@@ -33,6 +33,16 @@ def write_options(tables: State, worlds: Facts, b: int, job_id: int, only_legal:
 
 
 @kernel
+def write_overheads(
+    tables: State, worlds: Facts, b: int, job_id: int, configs: NDArray[np.int64], out: NDArray[np.float64]
+) -> None:
+    """Write `start_overhead_s` of a job in each of some configurations."""
+    state, facts = by_reference(tables), by_reference(worlds)
+    for place in range(configs.shape[0]):
+        out[place] = start_overhead_s(state, facts, b, state.jobs[b, job_id], configs[place])
+
+
+@kernel
 def first_fit(
     tables: State,
     worlds: Facts,

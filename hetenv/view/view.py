@@ -11,7 +11,7 @@ from hetenv.jit import entry
 from hetenv.objective import Account
 from hetenv.sim.commands import Command
 from hetenv.sim.simulator import Simulator
-from hetenv.view.fitting import N_FAILED, first_fit, fits_without, write_options
+from hetenv.view.fitting import N_FAILED, first_fit, fits_without, write_options, write_overheads
 from hetenv.view.jobs import JOB_VIEW, write_jobs, write_queue, write_running
 from hetenv.view.packing import pack
 
@@ -44,8 +44,6 @@ class View:
         cluster = simulator.compiled.cluster
         self.pool_site = _frozen(cluster.pool_site)
         """[P] site of each pool."""
-        self.pool_pue = _frozen(cluster.pue[cluster.pool_site])
-        """[P] facility power over IT power at each pool's site."""
         self.idle_w = _frozen(cluster.idle_w)
         """[P] power of one idle GPU, PUE left out."""
 
@@ -99,22 +97,50 @@ class View:
     def site_power_w(self) -> Floats:
         """[S] power that each site draws, PUE included."""
         sites = self._simulator.state.sites[self._b]
-        return np.asarray(sites["pue"] * sites["it_w"])
+        return np.asarray(sites["pue"] * (sites["it_w"] - (1.0 - sites["power_factor"]) * sites["dynamic_w"]))
+
+    @property
+    def pool_pue(self) -> Floats:
+        """[P] facility power over IT power at each pool's site, at the present temperature."""
+        return self._site("pue")[self.pool_site]
 
     @property
     def renewable_w(self) -> Floats:
         """[S] own renewable power, used or not."""
-        return self._simulator.state.sites["renewable_w"][self._b].copy()
+        return self._site("renewable_w")
 
     @property
     def carbon_kg_per_j(self) -> Floats:
-        """[S] of grid energy."""
-        return self._simulator.state.sites["carbon_kg_per_j"][self._b].copy()
+        """[S] average of grid energy."""
+        return self._site("carbon_kg_per_j")
+
+    @property
+    def marginal_carbon_kg_per_j(self) -> Floats:
+        """[S] marginal of grid energy."""
+        return self._site("marginal_kg_per_j")
 
     @property
     def price_usd_per_j(self) -> Floats:
         """[S] of grid energy."""
-        return self._simulator.state.sites["price_usd_per_j"][self._b].copy()
+        return self._site("price_usd_per_j")
+
+    @property
+    def temperature_c(self) -> Floats:
+        """[S] outside."""
+        return self._site("temperature_c")
+
+    @property
+    def power_factor(self) -> Floats:
+        """[S] factor on dynamic power and on speed under a power cap; 1: nothing is capped."""
+        return self._site("power_factor")
+
+    @property
+    def leaves_s(self) -> Floats:
+        """[N] when each node is announced to leave, s since the scenario's start (inf: it is not)."""
+        return self._simulator.state.nodes["leaves_s"][self._b].copy()
+
+    def _site(self, column: str) -> Floats:
+        return np.asarray(self._simulator.state.sites[column][self._b].copy())
 
     @property
     def objective(self) -> dict[Account, float]:
@@ -181,12 +207,9 @@ class View:
 
     def start_overheads_s(self, job: int, configs: Ids) -> Floats:
         """[n] the same for each of some configurations of the job."""
-        record = self._simulator.state.jobs[self._b, job]
-        classes = self.classes[self.configs["job_class"][configs]]
-        if record["n_starts"] == 0:
-            return np.asarray(classes["first_start_s"])
-        save_s = self.configs["save_s"][record["config"]] if record["config"] >= 0 else 0.0
-        return np.asarray(classes["restart_s"] + self.configs["load_s"][configs] + save_s)
+        seconds = np.empty(len(configs))
+        self._call(write_overheads, int(job), np.ascontiguousarray(configs, np.int64), seconds)
+        return seconds
 
     def first_fit(
         self,
