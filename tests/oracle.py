@@ -250,7 +250,7 @@ class Oracle:
                 growth[Account.RENT_USD] += gpus * self.nodes[id].pool.rent_usd_per_gpu_s
         for index, site in enumerate(self.sites):
             power_w = site.pue * sum(self._pool_power_w(pool) for pool, it in enumerate(self.pools) if it.site == index)
-            renewable_w, carbon_kg_per_j, price_usd_per_j = site.signals
+            renewable_w, carbon_kg_per_j, _, price_usd_per_j = site.signals[:4]
             used_w = min(power_w, renewable_w)
             growth[Account.ENERGY_J] += power_w
             growth[Account.RENEWABLE_J] += used_w
