@@ -7,14 +7,13 @@ job's rate and each job's and node's next instant, fixed when the rate is, so th
 from math import inf
 
 from hetenv.configurations import NO_POOL
-from hetenv.events.stream import CAPACITY_EFFECTS, SIGNAL_EFFECTS, Effect, EventClock
+from hetenv.events.stream import CAPACITY_EFFECTS, EventClock
 from hetenv.objective import N_ACCOUNTS, Account
 from hetenv.scenario import Compiled, EventClockConfig, OneByOneClockConfig, RoundClockConfig, World
-from hetenv.units import quantise_power
 from hetenv.workload.requests import Elasticity
+from tests.oracle_effects import Effects
 from tests.oracle_parts import (
     CANCELLED,
-    CRASHED,
     FINISHED,
     FUTURE,
     LIVE,
@@ -26,13 +25,14 @@ from tests.oracle_parts import (
     Row,
     footprint,
     plain,
+    plain_grid,
     pools_of,
     scattered,
     sites_of,
 )
 
 
-class Oracle:
+class Oracle(Effects):
     """One episode. `apply` commands until `done`; time moves by `wait` or when an instant's commands are used up."""
 
     def __init__(self, compiled: Compiled, world: World, measure: bool = False) -> None:
@@ -43,13 +43,16 @@ class Oracle:
             parts = ((config.pool_a, config.gpus_a), (config.pool_b, config.gpus_b))
             config.gpus_in = {pool: gpus for pool, gpus in parts if pool != NO_POOL}
         self.sites = sites_of(cluster)
-        self.pools = pools_of(cluster)
+        self.pools = pools_of(cluster, self.scenario.contention)
+        self.wan, self.moves = plain_grid(cluster.wan), compiled.configurations.moves.tolist()
         clocks = world.events["clock"]
         self.wall = plain(world.events[clocks == EventClock.WALL])
         self.jobs = [Job(id, request) for id, request in enumerate(plain(world.requests))]
         for row in plain(world.events[clocks == EventClock.JOB_WORK]):
             job = self.jobs[row.target]
             job.thresholds.extend([row] if row.at < job.request.work else [])
+        for job in self.jobs:
+            job.job_class, job.site = job.request.job_class, job.request.data_site
         pools = [self.pools[pool] for pool in cluster.node_pool]
         self.nodes = [Node(id, pool, pool.gpus, pool.cpus, pool.mbytes) for id, pool in enumerate(pools)]
         for row in plain(world.events[clocks == EventClock.NODE_BUSY]):
@@ -95,8 +98,8 @@ class Oracle:
         row, request = self.configs[config], it.request
         resized = kind == "change" and row.n_gpus != self.configs[it.config].n_gpus
         return (
-            row.job_class == request.job_class
-            and request.min_gpus <= row.n_gpus <= request.max_gpus
+            row.job_class == it.job_class
+            and request.min_gpus <= row.n_gpus <= min(request.max_gpus, it.most_gpus)
             and all(request.pools >> pool & 1 for pool in row.gpus_in)
             and not (resized and request.elasticity != Elasticity.MALLEABLE)
             and self._place(it, row) is not None
@@ -112,7 +115,9 @@ class Oracle:
         legal = self.is_legal(kind, job, config)
         if legal:
             self._obey(kind, self.jobs[job], config)
-            if not self.one_by_one:
+            if self.one_by_one:
+                self._balance()
+            else:
                 self._settle()
         else:
             self.accounts[Account.N_ILLEGAL] += 1
@@ -123,10 +128,9 @@ class Oracle:
 
     def _obey(self, kind: str, job: Job, config: int) -> None:
         job.commanded = True
+        live_s = self._live_s(job, config) if kind == "change" else None
         if kind != "start":
-            job.durable, job.at_risk_gpu_s = job.work, 0.0
-            job.pending_s = self.configs[job.config].save_s
-            self._release(job)
+            self._leave(job)
         if kind == "start":
             job.first_start_s = min(job.first_start_s, self.now)
             job.n_starts += 1
@@ -140,15 +144,53 @@ class Oracle:
             self.accounts[Account.N_PREEMPTED] += 1
             job.state = QUEUED
             return
-        job_class, is_first = self.classes[job.request.job_class], kind == "start" and job.n_starts == 1
-        restart_s = job_class.restart_s + self.configs[config].load_s + job.pending_s
-        job.due_s = self.now + (job_class.first_start_s if is_first else restart_s)
-        job.pending_s = 0.0
+        job_class, is_first = self.classes[job.job_class], kind == "start" and job.n_starts == 1
+        overhead_s = job_class.first_start_s if is_first else job_class.restart_s + self.configs[config].load_s + job.pending_s
+        wan_s = self._bring(job, self.configs[config], is_first)
+        self._occupy(job, config, overhead_s + wan_s if live_s is None else live_s)
+
+    def _live_s(self, job: Job, config: int) -> float | None:
+        """Overhead of a live change; None where it is a restart."""
+        old, new = self.configs[job.config], self.configs[config]
+        job_class = self.classes[new.job_class]
+        if job_class.first_move < 0 or job.site != new.site or old.job_class != new.job_class:
+            return None
+        first, n = job_class.first_config, job_class.last_config - job_class.first_config
+        transfer_s = self.moves[job_class.first_move + (job.config - first) * n + config - first]
+        factor = min(self.pools[pool].factors[1] for pool in new.gpus_in)
+        return job_class.commit_s + job_class.exposed * transfer_s / factor
+
+    def _bring(self, job: Job, config: Row, is_first: bool) -> float:
+        """Move the job's state to the site of a configuration; seconds that takes."""
+        here, job.site = job.site, config.site
+        job_class = self.classes[config.job_class]
+        n_bytes = job_class.data_bytes + (0.0 if is_first else job_class.state_bytes)
+        if here in (-1, config.site) or n_bytes == 0:
+            return 0.0
+        link = self.wan[here][config.site]
+        self.accounts[Account.WAN_BYTES] += n_bytes
+        self.accounts[Account.WAN_USD] += n_bytes * link.usd_per_byte
+        return link.latency_s + n_bytes * link.s_per_byte
+
+    def _occupy(self, job: Job, config: int, overhead_s: float) -> None:
+        """Place a job that holds nothing, and begin its overhead."""
         job.allocation, job.is_spread = self._place(job, self.configs[config])
-        job.state, job.config, job.in_overhead = RUNNING, config, True
+        sleeping = [self.nodes[id] for id in job.allocation if self.nodes[id].asleep]
+        for node in sleeping:
+            node.asleep = False
+        job.due_s = self.now + (overhead_s + max((node.pool.wake_s for node in sleeping), default=0.0))
+        job.state, job.config, job.in_overhead, job.pending_s = RUNNING, config, True, 0.0
+        job.plan_saves(self.configs[config], self.classes[self.configs[config].job_class])
+        job.saved_s = inf
         self._hold(job, +1)
         if job.due_s <= self.now:
             self._reach(job)
+
+    def _leave(self, job: Job) -> None:
+        """Save and leave the GPUs."""
+        job.durable, job.at_risk_gpu_s = job.work, 0.0
+        job.pending_s = self.configs[job.config].save_s
+        self._release(job)
 
     # Placement
 
@@ -174,6 +216,7 @@ class Oracle:
             node.free_gpus -= gpus
             node.free_cpus -= gpus * job.request.cpus_per_gpu if node.pool.cpus else 0
             node.free_mbytes -= gpus * job.request.host_mbytes_per_gpu if node.pool.mbytes else 0
+            node.idle_since = self.now if node.free_gpus == node.pool.gpus else node.idle_since
             node.watch(self.now)
 
     def _release(self, job: Job) -> None:
@@ -182,6 +225,7 @@ class Oracle:
         self.accounts[Account.LOST_GPU_S] += job.at_risk_gpu_s
         job.at_risk_gpu_s = 0.0
         job.config, job.allocation, job.in_overhead, job.rate, job.due_s = -1, {}, False, 0.0, inf
+        job.next_save = job.saved_s = inf
 
     # Time
 
@@ -221,13 +265,14 @@ class Oracle:
 
     def _next_instant_s(self) -> float:
         times = [job.due_s for job in self.jobs] + [job.request.submit_s for job in self._in(FUTURE)]
-        times += [min(node.repair_s, node.hazard_s) for node in self.nodes] + [row.at for row in self.wall]
+        times += [node.own_s for node in self.nodes] + [row.at for row in self.wall]
         return max(self.now, min(times, default=inf))
 
     def _integrate(self, until_s: float) -> None:
         """Let time pass; nothing happens between now and then."""
         elapsed_s = until_s - self.now
         self.accounts = [total + growth * elapsed_s for total, growth in zip(self.accounts, self._growth())]
+        self._account_sites(elapsed_s)
         for node in self.nodes:
             if node.is_busy:
                 node.busy_s = node.hazards[0].at if node.hazard_s <= until_s else node.busy_s + elapsed_s
@@ -248,28 +293,7 @@ class Oracle:
                 growth[Account.HELD_GPU_S] += gpus
                 growth[Account.OVERHEAD_GPU_S if job.in_overhead else Account.PRODUCTIVE_GPU_S] += gpus
                 growth[Account.RENT_USD] += gpus * self.nodes[id].pool.rent_usd_per_gpu_s
-        for index, site in enumerate(self.sites):
-            power_w = site.pue * sum(self._pool_power_w(pool) for pool, it in enumerate(self.pools) if it.site == index)
-            renewable_w, carbon_kg_per_j, _, price_usd_per_j = site.signals[:4]
-            used_w = min(power_w, renewable_w)
-            growth[Account.ENERGY_J] += power_w
-            growth[Account.RENEWABLE_J] += used_w
-            growth[Account.CURTAILED_J] += renewable_w - used_w
-            growth[Account.CARBON_KG] += (power_w - used_w) * carbon_kg_per_j
-            growth[Account.GRID_COST_USD] += (power_w - used_w) * price_usd_per_j
         return growth
-
-    def _pool_power_w(self, pool: int) -> float:
-        it, stepping, power_w = self.pools[pool], [job for job in self.jobs if job.is_stepping], 0.0
-        for node in self.nodes:
-            if node.pool is it and node.up:
-                idle_gpus = it.gpus - sum(job.allocation.get(node.id, 0) for job in stepping)
-                power_w += it.overhead_w + idle_gpus * it.idle_w
-        for config in (self.configs[job.config] for job in stepping):
-            in_a_w = quantise_power(config.power_w * config.gpus_a / config.n_gpus)
-            power_w += in_a_w if config.pool_a == pool else 0.0
-            power_w += config.power_w - in_a_w if config.pool_b == pool else 0.0
-        return power_w
 
     def _settle(self) -> None:
         """All that happens now, in the rules' order; notes whether anything did besides ends of overheads."""
@@ -277,12 +301,13 @@ class Oracle:
         is_one = self.one_by_one and self.now < self.scenario.limit_s
         if is_one:
             self._settle_one()
+            self._balance()
         while not is_one:
             for job in self._in(RUNNING):
                 while job.due_s <= self.now:
                     self._reach(job)
             for node in self.nodes:
-                while min(node.repair_s, node.hazard_s) <= self.now:
+                while node.own_s <= self.now:
                     self._own_instant(node)
             while self.wall and self.wall[0].at <= self.now and self.wall[0].effect in CAPACITY_EFFECTS:
                 self._happen(self.wall.pop(0))
@@ -292,12 +317,13 @@ class Oracle:
             while self.wall and self.wall[0].at <= self.now:
                 self._happen(self.wall.pop(0))
             if self._next_instant_s() > self.now:
+                self._balance()
                 return
 
     def _settle_one(self) -> None:
         """The first thing that happens now, alone: submits first, jobs by their starts."""
         ready = [job for job in self._in(RUNNING) if job.due_s <= self.now]
-        nodes = [node for node in self.nodes if min(node.repair_s, node.hazard_s) <= self.now]
+        nodes = [node for node in self.nodes if node.own_s <= self.now]
         if submits := [job for job in self._in(FUTURE) if job.request.submit_s <= self.now]:
             self._submit(submits[0])
         elif ready:
@@ -308,7 +334,10 @@ class Oracle:
             self._happen(self.wall.pop(0))
 
     def _own_instant(self, node: Node) -> None:
-        """Its repair ends, or its hazards fire."""
+        """It falls asleep, its repair ends, or its hazards fire."""
+        if node.doze_s <= self.now:
+            node.asleep = True
+            return
         while node.hazard_s <= self.now < node.repair_s:
             self._happen(node.hazards.pop(0))
             node.watch(self.now)
@@ -322,50 +351,21 @@ class Oracle:
 
     def _reach(self, job: Job) -> None:
         """What a job's own instant brings."""
-        if job.in_overhead:
+        if job.in_overhead or job.saved_s <= self.now:
             job.in_overhead = False
-        elif job.thresholds:
-            self._happen(job.thresholds.pop(0))
-        else:
+            if job.saved_s <= self.now:
+                job.end_save()
+        elif job.goal >= job.request.work:
             job.work = job.request.work
             self._end(job, FINISHED)
+        elif job.thresholds and job.thresholds[0].at <= job.goal:
+            self._happen(job.thresholds.pop(0))
+        else:
+            job.next_save += job.save_every
+            if job.saved_s == inf:
+                job_class = self.classes[job.job_class]
+                job.begin_save(self.now, job_class.pause_s, job_class.persist_s)
         self._plan(job)
-
-    def _happen(self, row: Row) -> None:
-        self.something_happened = True
-        match Effect(row.effect):
-            case Effect.NODE_UP:
-                self._return(self.nodes[row.target])
-            case Effect.NODE_DOWN:
-                self._fail(self.nodes[row.target], self.now + row.value)
-            case Effect.NODE_SPEED:
-                self.nodes[row.target].speed = row.value
-            case Effect.LINK_BANDWIDTH:
-                self.pools[row.target // 2].factors[row.target % 2] = row.value
-            case Effect.JOB_CRASH | Effect.JOB_CANCEL as effect:
-                job = self.jobs[row.target]
-                job.cancel_at_submit |= effect is Effect.JOB_CANCEL
-                if job.state in LIVE:
-                    self._end(job, CANCELLED if effect is Effect.JOB_CANCEL else CRASHED)
-            case signal:
-                self.sites[row.target].signals[SIGNAL_EFFECTS.index(signal)] = row.value
-        for job in self.jobs:
-            if job.is_stepping and self._rate(job) != job.rate:
-                self._plan(job)
-
-    def _return(self, node: Node) -> None:
-        self.something_happened = True
-        node.up, node.repair_s = True, inf
-        node.watch(self.now)
-
-    def _fail(self, node: Node, until_s: float) -> None:
-        node.repair_s = until_s if node.up else max(node.repair_s, until_s)
-        node.up = False
-        for job in [job for job in self.jobs if node.id in job.allocation]:
-            self._release(job)
-            job.state, job.work, job.pending_s = QUEUED, job.durable, 0.0
-            job.n_evictions += 1
-            self.accounts[Account.N_EVICTED] += 1
 
     def _end(self, job: Job, state: str) -> None:
         self.something_happened = True
@@ -378,23 +378,12 @@ class Oracle:
         job.state, job.end_s = state, self.now
         self.accounts[Account[f"N_{state}"]] += 1
 
-    def _rate(self, job: Job) -> float:
-        config = self.configs[job.config]
-        speed = min(self.nodes[id].speed for id in job.allocation)
-        intra, inter = (min(self.pools[pool].factors[level] for pool in config.gpus_in) for level in (0, 1))
-        rate = config.rate
-        if (speed, intra, inter) != (1.0, 1.0, 1.0):
-            step_s = config.compute_s * (1 + config.straggler_share * (1 / speed - 1))
-            step_s += max(0.0, config.intra_s / intra - config.intra_hideable_s)
-            step_s += max(0.0, config.inter_s / inter - config.inter_hideable_s)
-            rate = config.work_per_step / step_s
-        return rate * config.spread_penalty if job.is_spread else rate
-
     def _plan(self, job: Job) -> None:
         """Fix the rate of a stepping job, and with it the time of its next instant."""
         if job.is_stepping:
             job.rate = self._rate(job)
-            job.due_s = self.now + (job.goal - job.work) / job.rate
+            job.reach_s = self.now + (job.goal - job.work) / job.rate
+            job.due_s = min(job.reach_s, job.saved_s)
 
     def _in(self, *states: str) -> list[Job]:
         return [job for job in self.jobs if job.state in states]

@@ -7,10 +7,13 @@ from types import SimpleNamespace as Row
 import numpy as np
 
 from hetenv.cluster import Cluster
+from hetenv.units import quantise_power
 
 FUTURE, QUEUED, RUNNING = "FUTURE", "QUEUED", "RUNNING"
 FINISHED, CRASHED, CANCELLED, REJECTED = "FINISHED", "CRASHED", "CANCELLED", "REJECTED"
 LIVE = (QUEUED, RUNNING)
+SIGNALS = ("renewable_w", "carbon", "marginal", "price", "temperature_c", "cap_w")
+"""What a site has in order of SIGNAL_EFFECTS; kg/J and USD/J."""
 
 
 @dataclass
@@ -31,6 +34,16 @@ class Job:
     durable: float = 0.0
     at_risk_gpu_s: float = 0.0  # productive since the last durable point
     pending_s: float = 0.0  # save_s of the configuration left, until the next start
+    job_class: int = -1  # present
+    most_gpus: int = 32767  # by JOB_RANGE
+    site: int = -1  # where its state is, or its data before the first start; -1: everywhere
+    interval: float = inf  # work between free checkpoints
+    next_save: float = inf  # work at which a paid checkpoint begins
+    save_every: float = inf  # work between paid ones
+    saved_s: float = inf  # when the save under way is durable
+    saving_work: float = 0.0
+    saving_at_risk_gpu_s: float = 0.0
+    reach_s: float = inf  # when its work reaches the goal
     cancel_at_submit: bool = False
     commanded: bool = False  # had a legal command at this instant
     first_start_s: float = inf
@@ -47,13 +60,35 @@ class Job:
 
     @property
     def goal(self) -> float:
-        """Work at its next threshold, or at completion."""
-        return self.thresholds[0].at if self.thresholds else self.request.work
+        """Work at its next threshold, paid checkpoint, or at completion."""
+        return min(self.thresholds[0].at if self.thresholds else inf, self.next_save, self.request.work)
+
+    def begin_save(self, now: float, pause_s: float, persist_s: float) -> None:
+        """Save the work it has; pause_s in overhead, durable persist_s after that."""
+        self.saving_work, self.saving_at_risk_gpu_s = self.work, self.at_risk_gpu_s
+        self.saved_s = now + (pause_s + persist_s)
+        if pause_s > 0:
+            self.in_overhead, self.due_s = True, now + pause_s
+        elif persist_s == 0:
+            self.end_save()
+
+    def end_save(self) -> None:
+        """The save under way is durable."""
+        self.durable = max(self.durable, self.saving_work)
+        self.at_risk_gpu_s = max(0.0, self.at_risk_gpu_s - self.saving_at_risk_gpu_s)
+        self.saved_s = inf
+
+    def plan_saves(self, config: Row, job_class: Row) -> None:
+        """Checkpoints from the present work on, in a configuration."""
+        every = config.save_every if isfinite(config.save_every) else self.request.checkpoint_interval
+        pays = job_class.pause_s + job_class.persist_s > 0
+        self.interval, self.save_every = (inf, every) if pays else (every, inf)
+        self.next_save = (floor(self.work / every + 1e-9) + 1) * every if pays and isfinite(every) else inf
 
     def progress(self, elapsed_s: float, until_s: float) -> None:
         """Step for elapsed_s, up to until_s."""
-        n_gpus, interval = sum(self.allocation.values()), self.request.checkpoint_interval
-        self.work = self.goal if self.due_s <= until_s else min(self.work + self.rate * elapsed_s, self.goal)
+        n_gpus, interval = sum(self.allocation.values()), self.interval
+        self.work = self.goal if self.reach_s <= until_s else min(self.work + self.rate * elapsed_s, self.goal)
         self.at_risk_gpu_s += n_gpus * elapsed_s
         reached = min(floor(self.work / interval + 1e-9) * interval, self.work) if isfinite(interval) else 0.0
         if reached > self.durable:
@@ -73,6 +108,9 @@ class Node:
     up: bool = True
     speed: float = 1.0
     busy_s: float = 0.0
+    leaves_s: float = inf
+    asleep: bool = False
+    idle_since: float = 0.0
     repair_s: float = inf
     hazard_s: float = inf  # the next hazard's time, should the node stay as busy as it is
 
@@ -84,6 +122,17 @@ class Node:
         """Fix the time of the next hazard."""
         left_s = self.hazards[0].at - self.busy_s if self.hazards else inf
         self.hazard_s = now + max(0.0, left_s) if self.is_busy or left_s <= 0 else inf
+
+    @property
+    def doze_s(self) -> float:
+        """When it falls asleep, should it stay empty."""
+        is_idle = self.up and not self.asleep and self.free_gpus == self.pool.gpus
+        return self.idle_since + self.pool.sleep_after_s if is_idle else inf
+
+    @property
+    def own_s(self) -> float:
+        """Its next own instant."""
+        return min(self.repair_s, self.hazard_s, self.doze_s)
 
     def usable_gpus(self, job: Job) -> int:
         """Free GPUs for this job, as far as the CPUs and host memory that go with them reach."""
@@ -121,14 +170,24 @@ def plain(table: np.ndarray) -> list[Row]:
     return [Row(**dict(zip(table.dtype.names, values))) for values in table.tolist()]
 
 
+def plain_grid(table: np.ndarray) -> list[list[Row]]:
+    """A two-dimensional structured array as objects."""
+    return [plain(row) for row in table]
+
+
 def sites_of(cluster: Cluster) -> list[Row]:
-    """Sites with the signals [renewable W, carbon kg/J, price USD/J] that they start with."""
-    sites = zip(cluster.pue.tolist(), cluster.site_start.tolist())
-    return [Row(pue=pue, signals=signals) for pue, signals in sites]
+    """Sites with the signals (SIGNALS) that they start with."""
+    found = []
+    for config, start in zip(cluster.site_configs, cluster.site_start.tolist()):
+        battery, signals = config.battery, dict(zip(SIGNALS, start))
+        charge_j = battery.start_share * battery.capacity_kwh * 3.6e6 if battery else 0.0
+        found.append(Row(config=config, charge_j=charge_j, peak_w=0.0, factor=1.0, **signals))
+    return found
 
 
-def pools_of(cluster: Cluster) -> list[Row]:
+def pools_of(cluster: Cluster, contention: str) -> list[Row]:
     """Pools with their undisturbed link factors [intra, inter]."""
+    configs = cluster.pool_configs
     return [
         Row(
             site=int(cluster.pool_site[pool]),
@@ -139,6 +198,15 @@ def pools_of(cluster: Cluster) -> list[Row]:
             overhead_w=float(cluster.overhead_w[pool]),
             rent_usd_per_gpu_s=float(cluster.rent_usd_per_gpu_s[pool]),
             factors=[1.0, 1.0],
+            links=_links(cluster, pool) if contention == "fair_share" else inf,
+            sleep_after_s=inf if configs[pool].sleep_after_s is None else configs[pool].sleep_after_s,
+            sleep_w=quantise_power(configs[pool].sleep_w),
+            wake_s=configs[pool].wake_s,
         )
         for pool in range(len(cluster.pool_names))
     ]
+
+
+def _links(cluster: Cluster, pool: int) -> int:
+    """What joins the nodes of a pool carries, in thousandths of a node's links."""
+    return max(1, floor(1000 * int(cluster.pool_nodes[pool]) / cluster.pool_configs[pool].oversubscription))

@@ -7,6 +7,7 @@ import numpy as np
 from hetenv.jit import inlined, kernel
 from hetenv.jit_reference import by_reference
 from hetenv.sim.advance import advance, begin_instant, happen, happen_now
+from hetenv.sim.balance import balance
 from hetenv.sim.commands import Command, apply_command, is_legal
 from hetenv.sim.nodes import reschedule_node
 from hetenv.sim.queue import next_queued
@@ -57,6 +58,8 @@ def give(state: State, facts: Facts, b: int, command: int, job_id: int, config_i
         legal = apply_command(state, facts, b, command, job_id, config_id)
         if facts.rules[0]["one_by_one"] == 0:
             happen(state, facts, b)
+        elif clock["is_stale"] == 1:
+            balance(state, facts, b)
         close_if_over(state, b)
     if clock["status"] == Status.OPEN and (command == Command.WAIT or clock["commands_left"] <= 0):
         advance(state, facts, b)

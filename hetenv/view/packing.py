@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from hetenv.jit import kernel
 from hetenv.jit_reference import by_reference
-from hetenv.sim.commands import allows
+from hetenv.sim.commands import allows, present_class
 from hetenv.sim.tables import NONE, Facts, JobState, Rows, State
 from hetenv.view.fitting import cost_of
 
@@ -49,7 +49,7 @@ def pack(
             if _has_room(facts.sizes[job["config"]], free):
                 out[place] = job["config"]
         elif job["state"] == JobState.QUEUED and job["instant"] != clock["instant"]:
-            out[place] = _cheapest(facts, facts.requests[clock["world"], ids[place]], prices, accept, free)
+            out[place] = _cheapest(facts, facts.requests[clock["world"], ids[place]], job, prices, accept, free)
         if out[place] != NONE:
             _take(facts.sizes[out[place]], free)
 
@@ -75,13 +75,15 @@ def _take(size: Rows, free: NDArray[np.int64]) -> None:
 
 
 @kernel
-def _cheapest(facts: Facts, request: Rows, prices: NDArray[np.float64], accept: float, free: NDArray[np.int64]) -> int:
-    """The request's configuration of least cost that has room; NONE if none has, or if it costs too much."""
-    job_class = facts.classes[request["job_class"]]
+def _cheapest(
+    facts: Facts, request: Rows, job: Rows, prices: NDArray[np.float64], accept: float, free: NDArray[np.int64]
+) -> int:
+    """The job's configuration of least cost that has room; NONE if none has, or if it costs too much."""
+    job_class = facts.classes[present_class(request, job)]
     best, best_cost, least_cost = NONE, np.inf, np.inf
     for config_id in range(job_class["first_config"], job_class["last_config"]):
         size = facts.sizes[config_id]
-        if not allows(request, size):
+        if not allows(request, job, size):
             continue
         cost = cost_of(facts.configs[config_id], prices)
         least_cost = min(least_cost, cost)

@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import Field
 
 from hetenv.workload.context import WorkloadContext
-from hetenv.workload.listed import ListedWorkload
 from hetenv.workload.job_class import AnalyticClass, FixedClass, JobClass, Phase, PhasedClass, PlainClass, TableClass
+from hetenv.workload.listed import ListedWorkload
 from hetenv.workload.synthetic import SyntheticWorkload
 from hetenv.workload.trace import TraceWorkload
 
