@@ -318,7 +318,8 @@ class Oracle(Effects):
                 self._happen(self.wall.pop(0))
             if self._next_instant_s() > self.now:
                 self._balance()
-                return
+                if self._next_instant_s() > self.now:
+                    return
 
     def _settle_one(self) -> None:
         """The first thing that happens now, alone: submits first, jobs by their starts."""

@@ -123,7 +123,7 @@ class Physics:
             self._add(Account.CHARGED_J, charge_w * charging_s)
             self._add(Account.EXPORTED_J, exported_j)
             self._add(Account.EXPORT_USD, exported_j * site.config.export_usd_per_mwh / 3.6e9)
-            self._add(Account.CURTAILED_J, surplus_w * seconds - charge_w * charging_s - exported_j)
+            self._add(Account.CURTAILED_J, max(0.0, surplus_w * seconds - charge_w * charging_s - exported_j))
             self._add(Account.GRID_J, grid_j)
             self._add(Account.CARBON_KG, grid_j * site.carbon)
             self._add(Account.MARGINAL_CARBON_KG, grid_j * site.marginal)

@@ -30,8 +30,9 @@ from hetenv.scenario import (
     make_world,
 )
 from hetenv.units import quantise_power
-from hetenv.workload.job_class import FixedClass, JobClass, TableClass
+from hetenv.workload.job_class import FixedClass, PlainClass, TableClass
 from hetenv.workload.requests import NEVER, Elasticity, by_submit, requests
+from tests.random_extras import class_extras, config_extras, connect, extra_value, pool_extras, site_extras, wan_extras
 
 T = TypeVar("T")
 GRID_S = 60
@@ -41,7 +42,7 @@ ACCELERATORS = ("V100-SXM-32", "A100-SXM-80", "H100-SXM-80")
 
 def assemble(
     pools: ClusterConfig,
-    classes: Mapping[str, JobClass] | None = None,
+    classes: Mapping[str, PlainClass] | None = None,
     configurations: Configurations | None = None,
     horizon_s: float = 1e6,
     **rules: Any,
@@ -72,11 +73,18 @@ def config_row(pool: int, gpus: int, pool_b: int = NO_POOL, gpus_b: int = 0, **c
 
 def tabulate(*classes: tuple[float, float, Sequence[NDArray[np.void]]]) -> Configurations:
     """Configurations of classes given as (first_start_s, restart_s, CONFIG rows)."""
+    return tabulate_classes(
+        *((FixedClass(first_start_s=first_s, restart_s=restart_s), rows) for first_s, restart_s, rows in classes)
+    )
+
+
+def tabulate_classes(*classes: tuple[PlainClass, Sequence[NDArray[np.void]]]) -> Configurations:
+    """Configurations of classes, their CONFIG rows made by hand."""
     table, class_rows, first = [], np.zeros(len(classes), CLASS), 0
-    for index, (first_start_s, restart_s, class_table) in enumerate(classes):
+    for index, (job_class, class_table) in enumerate(classes):
         joined = np.concatenate(class_table)
         joined["job_class"] = index
-        class_rows[index] = class_row(FixedClass(first_start_s=first_start_s, restart_s=restart_s), joined, first)
+        class_rows[index] = class_row(job_class, joined, first)
         first += joined.size
         table.append(joined)
     joined = np.concatenate(table)
@@ -157,6 +165,7 @@ def _rules(dice: Dice, horizon_s: float) -> dict[str, Any]:
     return {
         "clock": clock,
         "end": dice.pick(TruncateEnd(), DrainEnd(limit_s=horizon_s + dice.whole(0, 40) * GRID_S)),
+        "contention": dice.pick("none", "fair_share"),
         "measure": MeasureConfig(from_s=from_s, to_s=dice.pick(None, from_s + 240.0)),
         "candidates": CandidateConfig(
             queued=dice.whole(1, 8),
@@ -175,6 +184,7 @@ def _cluster(dice: Dice) -> ClusterConfig:
             carbon_g_per_kwh=dice.pick(0.0, 50.0, 400.0),
             price_usd_per_mwh=dice.pick(-20.0, 0.0, 80.0),
             renewable_w=dice.pick(0.0, 500.0, 5000.0),
+            **site_extras(dice),
         )
         for i in range(dice.whole(1, 3))
     )
@@ -190,18 +200,20 @@ def _cluster(dice: Dice) -> ClusterConfig:
             node_overhead_w=dice.pick(0.0, 300.0, 812.5),
             idle_w=dice.pick(None, 0.0, 60.0),
             rent_usd_per_gpu_hour=dice.pick(0.0, 2.0),
+            **pool_extras(dice),
         )
         for i in range(dice.whole(1, 4))
     )
-    return ClusterConfig(pools=pools, sites=sites)
+    return ClusterConfig(pools=pools, sites=sites, wan=wan_extras(dice, [site.name for site in sites]))
 
 
 def _by_class(dice: Dice, pools: ClusterConfig, horizon_s: float) -> Compiled:
     """Compiled from `fixed` and `table` classes, as scenarios are."""
-    classes: dict[str, JobClass] = {}
+    classes: dict[str, PlainClass] = {}
     for i in range(dice.whole(1, 3)):
         counts = tuple(sorted({1, *dice.some(COUNTS)}))
         starts = {"restart_s": dice.pick(0.0, 30.0, dice.amount(90)), "first_start_s": dice.pick(0.0, dice.amount(90))}
+        starts |= {**class_extras(dice), "state_gbytes": dice.pick(0.0, 20.0), "data_site": dice.pick(None, pools.sites[0].name)}
         if dice.chance(0.5):
             classes[f"class{i}"] = FixedClass(gpu_counts=counts, power_w=dice.pick(None, 300.0), **starts)
             continue
@@ -216,8 +228,10 @@ def _by_hand(dice: Dice, pools: ClusterConfig, horizon_s: float) -> Compiled:
     classes = []
     for _ in range(dice.whole(1, 3)):
         table = [_config_row(dice, pools) for _ in range(dice.whole(1, 10))]
-        classes.append((dice.pick(0.0, dice.amount(90)), dice.pick(0.0, dice.amount(90)), table))
-    return assemble(pools, configurations=tabulate(*classes), horizon_s=horizon_s, **_rules(dice, horizon_s))
+        starts = {"first_start_s": dice.pick(0.0, dice.amount(90)), "restart_s": dice.pick(0.0, dice.amount(90))}
+        classes.append((FixedClass(**starts, **class_extras(dice)), table))
+    configurations = connect(dice, tabulate_classes(*classes), cluster.build(pools))
+    return assemble(pools, configurations=configurations, horizon_s=horizon_s, **_rules(dice, horizon_s))
 
 
 def _config_row(dice: Dice, pools: ClusterConfig) -> NDArray[np.void]:
@@ -250,6 +264,7 @@ def _config_row(dice: Dice, pools: ClusterConfig) -> NDArray[np.void]:
         load_s=dice.pick(0.0, dice.amount(60)),
         any_nodes=dice.whole(0, 1),
         **columns,
+        **config_extras(dice),
     )
 
 
@@ -278,6 +293,7 @@ def _requests(dice: Dice, compiled: Compiled, horizon_s: float) -> NDArray[np.vo
         if not dice.exact and dice.chance(0.5) and job["submit_s"] > 0:
             job["submit_s"] -= dice.rng.uniform(0.0, GRID_S)
     jobs = by_submit(jobs)
+    jobs["data_site"] = [dice.pick(-1, 0) for _ in range(jobs.size)]
     beliefs.fill(jobs, compiled.scenario.knowledge, configurations, dice.rng)
     return jobs
 
@@ -285,7 +301,8 @@ def _requests(dice: Dice, compiled: Compiled, horizon_s: float) -> NDArray[np.vo
 def _events(dice: Dice, compiled: Compiled, jobs: NDArray[np.void], limit_s: float) -> NDArray[np.void]:
     """One source's rows: every effect on every clock that can carry it."""
     built = compiled.cluster
-    n_targets = dict.fromkeys((Effect.NODE_UP, Effect.NODE_DOWN, Effect.NODE_SPEED), built.n_nodes)
+    on_nodes = (Effect.NODE_UP, Effect.NODE_DOWN, Effect.NODE_NOTICE, Effect.NODE_SPEED)
+    n_targets = dict.fromkeys(on_nodes, built.n_nodes)
     n_targets[Effect.LINK_BANDWIDTH] = 2 * len(built.pool_names)
     n_targets |= dict.fromkeys(JOB_EFFECTS, jobs.size) | dict.fromkeys(SIGNAL_EFFECTS, len(built.site_names))
     drawn = [empty_rows()]
@@ -295,7 +312,8 @@ def _events(dice: Dice, compiled: Compiled, jobs: NDArray[np.void], limit_s: flo
             drawn.append(rows(effect, at_s, dice.whole(0, n - 1), _value(dice, effect)))
     for _ in range(dice.whole(0, 3) if jobs.size else 0):
         effect = dice.pick(*JOB_EFFECTS)
-        drawn.append(rows(effect, dice.amount(600), dice.whole(0, jobs.size - 1), 0.0, EventClock.JOB_WORK))
+        target, value = dice.whole(0, jobs.size - 1), _value(dice, effect)
+        drawn.append(rows(effect, dice.amount(600), target, value, EventClock.JOB_WORK))
     for _ in range(dice.whole(0, 4)):
         effect = dice.pick(Effect.NODE_UP, Effect.NODE_DOWN, Effect.NODE_DOWN, Effect.NODE_SPEED)
         target, value = dice.whole(0, built.n_nodes - 1), _value(dice, effect)
@@ -317,4 +335,4 @@ def _value(dice: Dice, effect: Effect) -> float:
             return dice.pick(0.0, 1e-7, 2.5e-7)
         case Effect.SITE_PRICE:
             return dice.pick(-1e-8, 0.0, 3e-8)
-    return 0.0
+    return extra_value(dice, effect)
