@@ -102,7 +102,7 @@ class View:
     @property
     def pool_pue(self) -> Floats:
         """[P] facility power over IT power at each pool's site, at the present temperature."""
-        return self._site("pue")[self.pool_site]
+        return _frozen(self._site("pue")[self.pool_site])
 
     @property
     def renewable_w(self) -> Floats:
@@ -202,7 +202,7 @@ class View:
         return bool(self._call(fits_without, int(job), int(config), gone, self._gained))
 
     def start_overhead_s(self, job: int, config: int) -> float:
-        """Seconds that GPUs are held before the job's first step, were it put into the configuration now."""
+        """Seconds that GPUs are held before the job's first step, were it put into the configuration now; sleeping nodes wake besides."""
         return float(self.start_overheads_s(job, np.array([config]))[0])
 
     def start_overheads_s(self, job: int, configs: Ids) -> Floats:

@@ -126,7 +126,8 @@ def test_start_overheads_are_what_is_charged(seed: int) -> None:
             saved, now_s, promised_s = simulator.snapshot(), view.now_s, view.start_overhead_s(job, config)
             simulator.give(Command.START, job, config)
             if simulator.status() == Status.OPEN and simulator.now() == now_s and simulator.state.jobs["state"][0, job] == JobState.RUNNING:
-                assert view.jobs([job])["ready_s"][0] == now_s + promised_s
+                wake_s = simulator.state.runs["wake_s"][0, simulator.state.jobs["run"][0, job]]
+                assert view.jobs([job])["ready_s"][0] == now_s + (promised_s + wake_s)
             simulator.restore(saved)
 
 
