@@ -254,6 +254,9 @@ def trace_show(
     paths: Annotated[list[Path], typer.Argument(help="trace files, or folders of them", metavar="PATH...")],
     format: Annotated[str, typer.Option("--format", "-f", help="e.g. philly_csv; an unknown one lists all")],
     scenario: Annotated[str | None, typer.Option(help="report the load against this scenario's cluster")] = None,
+    zone: Annotated[
+        str | None, typer.Option(help="of a signal file's naive stamps: UTC, Europe/Berlin, +10:00")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print what a trace holds: the load report (what was repaired, dropped, rejected) and statistics.
@@ -265,5 +268,5 @@ def trace_show(
     from hetenv.scenario import load
 
     built = None if scenario is None else cluster.build(load(scenario).cluster)
-    found = traces.show(paths, format, built)
+    found = traces.show(paths, format, built, zone)
     _print_json(found) if as_json else show.tree("trace", found)

@@ -80,8 +80,13 @@ def series_format(name: str) -> SeriesFormat:
     return SERIES_FORMATS[name]
 
 
-def show(paths: Sequence[str | Path], format: str, cluster: Cluster | None = None) -> dict[str, Any]:
+def show(
+    paths: Sequence[str | Path], format: str, cluster: Cluster | None = None, zone: str | None = None
+) -> dict[str, Any]:
     """Load report and statistics of traces, as plain data.
+
+    Args:
+        zone: of a signal file's naive stamps.
 
     Returns:
         {"report", "statistics"}: of the trace where there is one path, else by file name.
@@ -90,7 +95,10 @@ def show(paths: Sequence[str | Path], format: str, cluster: Cluster | None = Non
     if format not in readers:
         raise TraceError(unknown("trace format", format, readers))
     reader = readers[format]
-    traces = {Path(path).name: reader.load(Path(path)) for path in paths}
+    if zone is not None and format not in SERIES_FORMATS:
+        raise TraceError(f"zone {zone!r}: only signal formats take one ({', '.join(SERIES_FORMATS)})")
+    options = {} if zone is None else {"zone": zone}
+    traces = {Path(path).name: reader.load(Path(path), **options) for path in paths}
     if not traces:
         raise TraceError("no path given; name a trace file or a folder with trace files")
     reports = {name: (t.report if cluster is None else t.against(cluster)).as_dict() for name, t in traces.items()}

@@ -83,6 +83,26 @@ def test_p28_price_may_be_negative_in_a_surplus(cluster: Cluster) -> None:
     assert usd_per_mwh.max() < 30 * 2
 
 
+def test_local_demand_is_served_before_the_site(cluster: Cluster) -> None:
+    solar = {"solar": {"peak_w": 1e5}}
+    whole = series(draw(cluster, solar), Effect.SITE_RENEWABLE)
+    left = series(draw(cluster, {**solar, "local_demand_w": 3e4}), Effect.SITE_RENEWABLE)
+    assert np.array_equal(left, np.maximum(whole - 3e4, 0.0)) and left.max() > 0
+
+
+def test_curtailed_power_is_there_at_low_carbon_and_at_negative_prices(cluster: Cluster) -> None:
+    site = {"carbon": {"mean_g_per_kwh": 120, "solar_share": 0.5}, "price": {"mean_usd_per_mwh": 20, "solar_drop_usd_per_mwh": 40}}
+    rules = [{"kind": "low_carbon", "power_w": 1e4}, {"kind": "low_price", "power_w": 500}]
+    found = draw(cluster, {**site, "curtailed": rules})
+    power = series(found, Effect.SITE_RENEWABLE)
+    g_per_kwh = series(found, Effect.SITE_CARBON) * JOULE_PER_KWH * 1000
+    usd_per_mwh = series(found, Effect.SITE_PRICE) * 3.6e9
+    assert np.array_equal(power, 1e4 * (g_per_kwh < 100) + 500.0 * (usd_per_mwh < 0))
+    assert {0.0, 10_500.0} <= set(power)
+    with pytest.raises(ScenarioError, match=r"events\.renewables\.sites\.south\.curtailed\[1\]: low_price needs the site's price"):
+        draw(cluster, {"carbon": site["carbon"], "curtailed": rules})
+
+
 def test_a_site_without_plants_keeps_its_own_power(cluster: Cluster) -> None:
     assert draw(cluster, {}).size == 0
 

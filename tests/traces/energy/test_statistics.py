@@ -40,6 +40,18 @@ def test_statistics_equal_the_published_ones(energy: Path, format: str, name: st
     assert report["rows_read"] == expected["/rows"] == report["rows_kept"] + sum(report["dropped"].values())
 
 
+def test_a_zone_may_be_stated_on_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("Datetime,Price (EUR/MWh)\n2023-07-01 12:00:00,5\n")
+
+    def shown(format: str, *more: str) -> Any:
+        return CliRunner().invoke(app, ["trace", "show", str(path), "--format", format, "--json", *more])
+
+    assert json.loads(shown("prices", "--zone", "Europe/Berlin").stdout)["report"]["first"] == "2023-07-01 10:00:00"
+    refused = shown("philly_csv", "--zone", "UTC")
+    assert refused.exit_code != 0 and "only signal formats take one" in f"{refused.output}{refused.exception}"
+
+
 def test_every_format_of_the_shared_folder_is_known(energy: Path) -> None:
     assert {folder.name for folder in energy.iterdir()} == set(SERIES_FORMATS)
 
