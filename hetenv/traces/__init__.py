@@ -9,12 +9,12 @@ from typing import Any, Final, Protocol
 
 from hetenv.cluster import Cluster
 from hetenv.errors import TraceError, unknown
-from hetenv.traces import bamboo, philly_csv, skypilot_spot
+from hetenv.traces import bamboo, gaia, gavel, muri, philly_csv, rubick, sia, skypilot_spot, swf, tiresias
 from hetenv.traces.capacity import STAY, CapacityTrace
 from hetenv.traces.energy import aemo, eia_mix, electricitymaps, electricitymaps_wide, epw, prices, vessim, watttime_mci
 from hetenv.traces.paths import resolve
 from hetenv.traces.series import Series, SeriesFile
-from hetenv.traces.trace import TRACE_ROW, LoadReport, Trace
+from hetenv.traces.trace import TRACE_ROW, LoadReport, Outcome, Trace
 
 
 class TraceFormat(Protocol):
@@ -24,7 +24,16 @@ class TraceFormat(Protocol):
         """The trace of a file, or of all files of the format in a folder. Raises TraceError."""
 
 
-TRACE_FORMATS: Final[dict[str, TraceFormat]] = {"philly_csv": philly_csv}
+TRACE_FORMATS: Final[dict[str, TraceFormat]] = {
+    "gaia": gaia,
+    "gavel": gavel,
+    "muri": muri,
+    "philly_csv": philly_csv,
+    "rubick": rubick,
+    "sia": sia,
+    "swf": swf,
+    "tiresias": tiresias,
+}
 """Name in a scenario's `workload.format` -> module."""
 
 
@@ -118,6 +127,7 @@ __all__ = [
     "CapacityFormat",
     "CapacityTrace",
     "LoadReport",
+    "Outcome",
     "Series",
     "SeriesFile",
     "SeriesFormat",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hetenv.errors import TraceError
 from hetenv.traces import csv_file
 from hetenv.traces.capacity import STAY, CapacityTrace, ordered, stays_of_counts
-from hetenv.traces.philly_statistics import describe
+from hetenv.traces.statistics import describe
 from hetenv.traces.trace import LoadReport
 from hetenv.units import HOUR_S, KILO
 

@@ -28,14 +28,26 @@ class CsvFile:
     n_overlong: int
     """Rows left out for having more filled cells than the header."""
 
+    def text(self, name: str) -> NDArray[np.str_]:
+        """[rows] a column, "" where the file has none of that name."""
+        return np.array(self.cells.get(name, [""] * self.lines.size), np.str_)
 
-def read(path: Path, required: Sequence[str]) -> CsvFile:
+    def number(self, name: str) -> NDArray[np.float64]:
+        """[rows] a column as numbers, NaN where there is none."""
+        return numbers(self.cells[name]) if name in self.cells else np.full(self.lines.size, np.nan)
+
+    def when(self, name: str) -> NDArray[np.datetime64]:
+        """[rows] a column as naive times or, with offsets, UTC; NaT where there is none."""
+        return instants(self.cells.get(name, [""] * self.lines.size))
+
+
+def read(path: Path, required: Sequence[str], delimiter: str = ",") -> CsvFile:
     """The columns of a file with a header line; blank lines are skipped.
 
     Raises:
         TraceError: unreadable, not text, no header, or a required column missing.
     """
-    reader = csv.reader(io.StringIO(text(path), newline=""))
+    reader = csv.reader(io.StringIO(text(path), newline=""), delimiter=delimiter)
     try:
         header = tuple(name.strip() for name in next(reader, []))
         kept: list[list[str]] = []
@@ -60,13 +72,29 @@ def read(path: Path, required: Sequence[str]) -> CsvFile:
     return CsvFile(header, cells_of, np.array(lines, np.int64), n_overlong)
 
 
-def records(path: Path) -> tuple[list[list[str]], NDArray[np.int64]]:
+def headless(path: Path, header: Sequence[str], delimiter: str = ",") -> CsvFile:
+    """The columns of a file without a header line; a first line that repeats the header is skipped, further cells ignored.
+
+    Raises:
+        TraceError: unreadable, not text, or no line as long as the header.
+    """
+    found, lines = records(path, delimiter)
+    if found and found[0][: len(header)] == list(header):
+        found, lines = found[1:], lines[1:]
+    width = len(header)
+    if found and all(len(cells) < width for cells in found):
+        raise TraceError(f"{path}: no line has the {width} cells {', '.join(header)} (the longest has {max(map(len, found))})")
+    columns = zip(*((cells + [""] * width)[:width] for cells in found)) if found else [() for _ in header]
+    return CsvFile(tuple(header), {name: list(cells) for name, cells in zip(header, columns)}, lines, 0)
+
+
+def records(path: Path, delimiter: str = ",") -> tuple[list[list[str]], NDArray[np.int64]]:
     """Stripped cells of each line that is not blank, of a file without a header, and the lines' numbers from 1.
 
     Raises:
         TraceError: unreadable or not text.
     """
-    reader = csv.reader(io.StringIO(text(path), newline=""))
+    reader = csv.reader(io.StringIO(text(path), newline=""), delimiter=delimiter)
     kept: list[list[str]] = []
     lines: list[int] = []
     try:

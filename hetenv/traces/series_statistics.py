@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hetenv.traces import philly_statistics
+from hetenv.traces import statistics
 
 DECIMALS: Final = 6
 Array = NDArray[np.float64]
@@ -20,7 +20,7 @@ def rounded(value: float) -> float | None:
 def describe(values: Array) -> dict[str, Any]:
     """Count, moments and percentiles of the values that are there."""
     there = values[np.isfinite(values)]
-    return philly_statistics.describe(there) if there.size else {"count": 0}
+    return statistics.describe(there)
 
 
 def mean(values: Array) -> float | None:

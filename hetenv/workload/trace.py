@@ -136,11 +136,15 @@ def window_starts_s(
     trace: Trace, days: tuple[date, ...] | None, window_h: float, step_h: float, where: str
 ) -> NDArray[np.float64]:
     """All starts of windows within consecutive `days` (None: all of the trace), s since the trace's origin."""
-    chosen = np.array(trace.days if days is None else sorted(days), "datetime64[D]")
-    absent = [day for day in chosen if day not in trace.days]
-    if absent:
-        raise ScenarioError(f"{where}: the trace has no job on {absent[0]}")
-    number = (chosen - trace.origin.astype("datetime64[D]")).astype(np.int64)
+    number = np.unique((trace.rows["submit_s"] // DAY_S).astype(np.int64))
+    if days is not None:
+        if np.isnat(trace.origin):
+            raise ScenarioError(f"{where}: the trace's times are relative and belong to no date; leave splits out")
+        chosen = np.array(sorted(days), "datetime64[D]")
+        absent = [day for day in chosen if day not in trace.days]
+        if absent:
+            raise ScenarioError(f"{where}: the trace has no job on {absent[0]}")
+        number = (chosen - trace.origin.astype("datetime64[D]")).astype(np.int64)
     runs = np.split(number, np.flatnonzero(np.diff(number) > 1) + 1)
     starts_s = np.concatenate(
         [np.arange(run[0] * DAY_S, (run[-1] + 1) * DAY_S - window_h * HOUR_S + 1e-6, step_h * HOUR_S) for run in runs]

@@ -1,0 +1,146 @@
+"""What holds for every job format: published numbers, disguised files, bad rows counted, times that stay relative."""
+
+import gzip
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hetenv.errors import TraceError
+from hetenv.traces import TRACE_FORMATS, Trace, show
+from hetenv.traces.paths import shared_folder
+
+from .formats import SAMPLES, Sample
+
+PUBLISHED = {
+    "gaia_pai/pai_1k.csv": "gaia",
+    "gavel/0e4a51.trace": "gavel",
+    "gavel/max_min_fairness.trace": "gavel",
+    "muri/trace1.csv": "muri",
+    "philly_sia/philly.csv": "philly_csv",
+    "rubick/workload-base.csv": "rubick",
+    "sia_pollux/workload-1.csv": "sia",
+    "swf/hpc2n.swf": "swf",
+}
+"""File below data/workloads -> format."""
+NOT_IN_THE_FILE = ("SYNTHETIC", "note")
+"""Remarks of the publication."""
+DATED: tuple[str, ...] = ()
+"""Formats whose times are dates."""
+TEXT_BEFORE = {"swf": 2}
+"""Comment lines of a sample that stay in front when its rows are shuffled."""
+
+
+def entries(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Paths and leaves of nested data."""
+    if isinstance(value, dict):
+        for name, entry in value.items():
+            if name not in NOT_IN_THE_FILE:
+                yield from entries(entry, f"{path}/{name}")
+    elif isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from entries(entry, f"{path}/{index}")
+    else:
+        yield path, value
+
+
+def load(format: str, path: Path) -> Trace:
+    found = TRACE_FORMATS[format].load(path)
+    assert isinstance(found, Trace)
+    return found
+
+
+def jobs(trace: Trace) -> list[tuple[Any, ...]]:
+    """Every column of every row but its line, with names for labels."""
+    rows, first = trace.rows, float(trace.rows["submit_s"][0])
+    return [
+        (
+            row["submit_s"] - first, repr(float(row["duration_s"])), row["gpus"], repr(float(row["wait_s"])), repr(float(row["steps"])),
+            repr(float(row["limit_s"])), row["weight"], row["outcome"], trace.groups[row["group"]], trace.kinds[row["kind"]],
+            trace.gpu_types[row["gpu_type"]], trace.plans[row["plan"]],
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("file", list(PUBLISHED))
+def test_every_published_number_is_reproduced(file: str) -> None:
+    path = shared_folder() / "data/workloads" / file
+    if not path.exists():
+        pytest.skip(f"the shared data folder is absent ({path}); set HETENV_SHARED")
+    published = json.loads((path.parent / "stats.json").read_text(encoding="utf-8"))
+    found = dict(entries(json.loads(json.dumps(show([path], PUBLISHED[file])["statistics"]))))
+    for name, value in entries(published[path.name]):
+        assert name in found, name
+        assert found[name] == (pytest.approx(value, abs=2e-6, rel=1e-9) if isinstance(value, float) else value), name
+
+
+@pytest.mark.parametrize("format", list(SAMPLES))
+def test_a_small_file_by_hand(tmp_path: Path, format: str) -> None:
+    sample = SAMPLES[format]
+    trace = load(format, sample.write(tmp_path))
+    found = [(row["submit_s"] - trace.rows["submit_s"][0], row["duration_s"], row["gpus"]) for row in trace.rows]
+    assert len(found) == len(sample.jobs)
+    for mine, stated in zip(found, sample.jobs):
+        assert mine == pytest.approx(stated, nan_ok=True)
+    report = trace.report
+    assert sum(report.dropped.values()) == sample.n_dropped and report.rows_kept == len(sample.jobs)
+    assert not trace.rows.flags.writeable and json.dumps(report.as_dict())
+
+
+def disguises(sample: Sample, n_before: int) -> dict[str, bytes]:
+    """The same jobs, written otherwise."""
+    text, cut = sample.text, n_before + sample.has_header
+    lines = text.strip("\n").split("\n")
+    shuffled = lines[cut:]
+    random.Random(1).shuffle(shuffled)
+    wide = [
+        line + sample.delimiter + ("note" if sample.has_header and index == n_before else "x7") if index >= n_before else line
+        for index, line in enumerate(lines)
+    ]
+    return {
+        "byte order mark": b"\xef\xbb\xbf" + text.encode(),
+        "CRLF": text.replace("\n", "\r\n").encode(),
+        "gzip": gzip.compress(text.encode()),
+        "trailing blanks": "".join(line + "  \n" for line in lines).encode() + b"   \n\n",
+        "no newline at the end": text.rstrip("\n").encode(),
+        "shuffled": "\n".join([*lines[:cut], *shuffled, ""]).encode(),
+        "extra column": "\n".join([*wide, ""]).encode(),
+    }
+
+
+@pytest.mark.parametrize("disguise", list(disguises(Sample("", "a\n", ()), 0)))
+@pytest.mark.parametrize("format", list(SAMPLES))
+def test_a_disguised_file_gives_the_same_jobs(tmp_path: Path, format: str, disguise: str) -> None:
+    sample = SAMPLES[format]
+    content = disguises(sample, TEXT_BEFORE.get(format, 0))[disguise]
+    (tmp_path / "odd").mkdir()
+    found = load(format, sample.write(tmp_path / "odd", content, ".gz" if disguise == "gzip" else ""))
+    plain = load(format, sample.write(tmp_path))
+    assert jobs(found) == jobs(plain)
+    assert found.report.rows_kept == plain.report.rows_kept and found.report.dropped == plain.report.dropped
+    assert jobs(load(format, tmp_path / "odd")) == jobs(plain)  # the folder holds that file alone
+
+
+@pytest.mark.parametrize("format", list(SAMPLES))
+def test_what_is_not_of_the_format_is_a_trace_error(tmp_path: Path, format: str) -> None:
+    with pytest.raises(TraceError, match="no such file or folder"):
+        load(format, tmp_path / "absent")
+    with pytest.raises(TraceError, match="holds no"):
+        load(format, tmp_path)
+    for content in (b"", b"\xff\xfe\x00\x01", b"this is no trace\nat all, it is\n"):
+        path = SAMPLES[format].write(tmp_path, content)
+        with pytest.raises(TraceError) as caught:
+            load(format, path)
+        assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("format", [name for name in SAMPLES if name not in DATED])
+def test_p25_relative_times_are_no_dates(tmp_path: Path, format: str) -> None:
+    trace = load(format, SAMPLES[format].write(tmp_path))
+    assert np.isnat(trace.origin) and trace.days == ()
+    assert "1970" not in json.dumps(trace.report.as_dict())
