@@ -21,6 +21,7 @@ from hetenv.cluster import Cluster, ClusterConfig
 from hetenv.configurations import Configurations, compile_configurations, legal_rows
 from hetenv.errors import ScenarioError, unknown
 from hetenv.events import EventConfig
+from hetenv.events.factors import compose
 from hetenv.events.stream import SIGNAL_EFFECTS, Effect, EventClock, EventContext, merge, source_rng
 from hetenv.moves import add_moves
 from hetenv.objective import Account, Objective
@@ -219,7 +220,7 @@ class Compiled:
             for source in scenario.events
         }
         drawn[phases.PHASE_SOURCE] = phases.borders(requests, self.configurations, scenario.classes)
-        return make_world(self, requests, merge(drawn), seed, episode)
+        return make_world(self, requests, merge(compose(drawn)), seed, episode)
 
     def _place_data(self, requests: NDArray[np.void], flat: Mapping[str, PlainClass]) -> None:
         """Write where each request's data set lies."""

@@ -8,13 +8,33 @@ from typing import Annotated, Final, get_args
 from pydantic import Field
 
 from hetenv.events.capacity_replay import CapacityReplay
+from hetenv.events.congestion import Congestion
 from hetenv.events.failures import Failures
+from hetenv.events.lending import Lending
+from hetenv.events.maintenance import Maintenance
 from hetenv.events.renewables import Renewables
 from hetenv.events.series import RecordedSeries
+from hetenv.events.slow_nodes import SlowNodes
+from hetenv.events.speed_spread import SpeedSpread
 from hetenv.events.spot import Spot
 from hetenv.events.stream import EventSource
+from hetenv.events.thermal import Thermal
+from hetenv.events.user_failures import UserFailures
 
-_AnyEvent = CapacityReplay | Failures | RecordedSeries | Renewables | Spot
+_AnyEvent = (
+    CapacityReplay
+    | Congestion
+    | Failures
+    | Lending
+    | Maintenance
+    | RecordedSeries
+    | Renewables
+    | SlowNodes
+    | SpeedSpread
+    | Spot
+    | Thermal
+    | UserFailures
+)
 
 EVENT_TYPES: Final[tuple[type[EventSource], ...]] = get_args(_AnyEvent)
 """Every cause; contract tests run over it."""

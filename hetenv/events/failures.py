@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from hetenv.cluster import Cluster
 from hetenv.events.cause import Part, PublishedCause
+from hetenv.events.spells import members
 from hetenv.events.stream import Effect, EventClock, EventContext, rows
 from hetenv.units import HOUR_S
 
@@ -200,5 +201,5 @@ def _together(
     repair_s = domain.repair_s(rng, owner.size)
     at_s = _later(up_s, repair_s, counts)
     kept = np.flatnonzero(at_s < horizon_s)
-    event, place = np.nonzero(owner[kept][:, None] == member[None, :])
+    event, place = members(owner[kept], member)
     return rows(Effect.NODE_DOWN, at_s[kept][event], nodes[place], repair_s[kept][event])

@@ -37,6 +37,21 @@ def away(nodes: Ints, from_s: Floats, to_s: Floats) -> NDArray[np.void]:
     return rows(Effect.NODE_DOWN, from_s, nodes, to_s - from_s)
 
 
+def members(owner: Ints, group: Ints) -> tuple[Ints, Ints]:
+    """Spells of groups as spells of their members: index of the spell and of the member, spell by spell.
+
+    Args:
+        owner: [R] group of each spell.
+        group: [n] group of each member.
+    """
+    by_group = np.argsort(group, kind="stable")
+    sizes = np.bincount(group, minlength=int(owner.max(initial=0)) + 1)
+    first = np.cumsum(sizes) - sizes
+    spell = np.repeat(np.arange(owner.size), sizes[owner])
+    begin = np.cumsum(sizes[owner]) - sizes[owner]
+    return spell, by_group[first[owner][spell] + np.arange(spell.size) - begin[spell]]
+
+
 def groups(rng: np.random.Generator, n: int, mean_size: float | None) -> Ints:
     """[n] number of the group of each of n members, from 0: random groups of mean size `mean_size` (None: one group)."""
     if mean_size is None or n <= 1:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from hetenv.events.cause import Part, PublishedCause
-from hetenv.events.spells import away, groups, off_spells
+from hetenv.events.spells import away, groups, members, off_spells
 from hetenv.events.stream import EventContext, empty_rows
 from hetenv.events.weather import autoregressive
 from hetenv.units import HOUR_S
@@ -33,7 +33,7 @@ class CapacityMarket(Part):
         owner, from_s, to_s = off_spells(
             rng, int(group.max()) + 1, self.up_mean_h * HOUR_S, self.down_mean_h * HOUR_S, horizon_s
         )
-        event, node = np.nonzero(owner[:, None] == group[None, :])
+        event, node = members(owner, group)
         return node, from_s[event], to_s[event]
 
 

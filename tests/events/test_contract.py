@@ -53,6 +53,31 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"pools": ["new", "spare"], "market": {"kind": "price"}},
         {"pools": ["old"], "market": {"kind": "capacity", "up_mean_h": 2, "down_mean_h": 1}},
     ],
+    "congestion": [
+        {"process": {"kind": "hash"}},
+        {"process": {"kind": "spells", "apart_mean_h": 3, "lasting_mean_h": 1}, "level": "intra", "pools": ["old"]},
+    ],
+    "lending": [
+        {"pools": ["old", "new"], "random": {"home_mean_h": 8, "lent_mean_h": 4, "group_nodes": 2}},
+        {"pools": ["old"], "calendar": [{"from_hour": 20, "to_hour": 6, "nodes": 2, "weekdays": [0, 2]}]},
+    ],
+    "maintenance": [
+        {"first_h": 5, "every_h": 24, "lasting_h": 2, "jitter_h": 3, "nodes_at_once": 2},
+        {"pools": ["old"], "first_h": 70, "lasting_h": 1, "gap_h": 0.5},
+    ],
+    "slow_nodes": [
+        {"apart_mean_h": 10, "lasting_mean_h": 1},
+        {"apart_mean_h": 5, "lasting_mean_h": 5, "group_nodes": 3, "pools": ["old"]},
+    ],
+    "speed_spread": [{}, {"gpu_sigma": 0.3, "slow_share": 0.3, "pools": ["spare"]}],
+    "thermal": [
+        {"sites": {"south": {"mean_c": 30}, "north": {"mean_c": 5}}},
+        {"sites": {"east": {"mean_c": 50, "loss_per_c": 1, "floor": 0.001}}, "step_s": 3600},
+    ],
+    "user_failures": [
+        {"failed_share": 0.5, "cancelled_share": 0.5},
+        {"preset": "philly", "impatient_share": 0.9, "patience_h": 2, "limit_factor": 0.7, "classes": ["train"]},
+    ],
     "failures": [
         {"mtbf_h": 20},
         {"mtbf_h": 20, "clock": "busy", "pools": ["old", "new"]},
