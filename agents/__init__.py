@@ -8,6 +8,7 @@ from hetenv.policy import AnyPolicy
 from .heuristics import queue_scores, repacking
 from .heuristics.best_throughput import BestThroughput
 from .heuristics.carbon_aware import CarbonAware
+from .heuristics.conservative_backfill import ConservativeBackfill
 from .heuristics.discretised_las import DiscretisedLas
 from .heuristics.easy_backfill import EasyBackfill
 from .heuristics.fifo import Fifo, FirstFit
@@ -30,6 +31,7 @@ POLICIES: Final[dict[str, Callable[[str | None], AnyPolicy]]] = {
     "fifo": lambda scenario: Fifo(),
     "first_fit": lambda scenario: FirstFit(),
     "easy_backfill": lambda scenario: EasyBackfill(),
+    "conservative_backfill": lambda scenario: ConservativeBackfill(),
     "wfp3": lambda scenario: EasyBackfill("wfp3", queue_scores.wfp3),
     "unicep": lambda scenario: EasyBackfill("unicep", queue_scores.unicep),
     "f1": lambda scenario: EasyBackfill("f1", queue_scores.f1),

@@ -85,7 +85,7 @@ def reserve(view: View, job: int, prices: NDArray[np.float64]) -> Reservation | 
     cheapest = int(np.argmin(costs))
     if view.is_legal(Command.START, job, int(allowed[cheapest])):
         return Reservation(int(allowed[cheapest]), view.now_s, np.full(prices.size, np.inf))
-    releases, legal = _releases(view), set(view.options(job).tolist())
+    (ends_s, free), legal = view.releases(), set(view.options(job).tolist())
     best: Reservation | None = None
     best_cost = np.inf
     for config, row, cost in zip(allowed.tolist(), rows, costs.tolist()):
@@ -94,31 +94,17 @@ def reserve(view: View, job: int, prices: NDArray[np.float64]) -> Reservation | 
             parts.append((int(row["pool_b"]), int(row["gpus_b"])))
         start_s = view.now_s
         if config not in legal:
-            start_s = max(_room_s(*releases[pool], gpus, view.now_s) for pool, gpus in parts)
+            start_s = max(_room_s(ends_s, free[pool], gpus, view.now_s) for pool, gpus in parts)
         if start_s - view.now_s + cost < best_cost:
             spare = np.full(prices.size, np.inf)
             for pool, gpus in parts:
-                ends_s, free = releases[pool]
-                spare[pool] = free[np.searchsorted(ends_s, start_s, "right") - 1] - gpus
+                spare[pool] = free[pool, np.searchsorted(ends_s, start_s, "right") - 1] - gpus
             best, best_cost = Reservation(config, start_s, spare), start_s - view.now_s + cost
     return best
 
 
-def _releases(view: View) -> list[tuple[NDArray[np.float64], NDArray[np.int64]]]:
-    """For each pool the believed ends of its running jobs, now first, and how many GPUs are free from each on."""
-    running = view.jobs(view.running())
-    ends_s = view.now_s + running["present_left_s"]
-    order = np.argsort(ends_s, kind="stable")
-    ends_s, configs = ends_s[order], running["config"][order]
-    found = []
-    for pool, free in enumerate(view.free_gpus):
-        gpus = view.gpus_in(pool)[configs]
-        here = gpus > 0
-        found.append((np.concatenate([[view.now_s], ends_s[here]]), free + np.concatenate([[0], np.cumsum(gpus[here])])))
-    return found
-
-
 def _room_s(ends_s: NDArray[np.float64], free: NDArray[np.int64], gpus: int, now_s: float) -> float:
-    """When a pool that cannot take the GPUs now has that many free, after now; inf if never."""
-    later = np.flatnonzero((free >= gpus) & (ends_s > now_s))
+    """When a pool that cannot take the GPUs now has released some and has that many free, after now; inf if never."""
+    releases = np.diff(free, prepend=free[0]) > 0
+    later = np.flatnonzero((free >= gpus) & (ends_s > now_s) & releases)
     return float(ends_s[later[0]]) if later.size else np.inf

@@ -14,6 +14,7 @@ from hetenv.sim.simulator import Simulator
 from hetenv.view.fitting import N_FAILED, first_fit, fits_without, write_options, write_overheads
 from hetenv.view.jobs import JOB_VIEW, write_jobs, write_queue, write_running
 from hetenv.view.packing import pack
+from hetenv.view.profile import reserve_in_turn
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -238,6 +239,30 @@ class View:
             self._failed,
         )
         return None if job < 0 else (int(job), int(config))
+
+    def releases(self) -> tuple[Floats, NDArray[np.int64]]:
+        """Believed ends of the running jobs, now first, rising, and [P, n] the GPUs of each pool that are free from each on."""
+        running = self.jobs(self.running())
+        ends_s = self.now_s + running["present_left_s"]
+        order = np.argsort(ends_s, kind="stable")
+        freed = np.array([self.gpus_in(pool)[running["config"][order]] for pool in range(self._no_prices.size)])
+        free = self.free_gpus[:, None] + np.concatenate([np.zeros((freed.shape[0], 1), np.int64), np.cumsum(freed, axis=1)], axis=1)
+        return np.concatenate([[self.now_s], ends_s[order]]), free
+
+    def reservations(self, ids: Ids, prices: Floats | None = None) -> tuple[Floats, Ids]:
+        """[n] when each of the queued jobs `ids` could start, and how, if those before it in `ids` are not delayed; beliefs only.
+
+        A job takes the configuration with the least (wait + run time x (1 + sum of price x GPUs)), GPUs counted per pool; a start
+        now also has its place. inf and -1 where it never has room.
+        """
+        times_s, free = self.releases()
+        n = times_s.size
+        times_s = np.concatenate([times_s, np.zeros(ids.size)])
+        free = np.concatenate([free, np.zeros((free.shape[0], ids.size), np.int64)], axis=1)
+        starts_s, configs = np.empty(ids.size), np.empty(ids.size, np.int64)
+        prices = self._no_prices if prices is None else prices
+        self._call(reserve_in_turn, np.ascontiguousarray(ids, np.int64), prices, n, times_s, free, starts_s, configs)
+        return starts_s, configs
 
     def pack(self, ids: Ids, prices: Floats | None = None, accept: float = np.inf) -> Ids:
         """[n] the CONFIG row that each job would hold were all GPUs shared out afresh in the order of `ids` (-1: none).

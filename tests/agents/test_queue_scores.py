@@ -7,6 +7,9 @@ import pytest
 
 from agents.heuristics import queue_scores
 from hetenv.scenario import Compiled
+from hetenv.sim.commands import Command
+from hetenv.sim.simulator import Simulator
+from hetenv.view import View
 from hetenv.view.jobs import JOB_VIEW
 from tests.bench.worlds import Job, compiled, world
 
@@ -75,6 +78,7 @@ def test_the_least_score_starts_first(policy: str, jobs: list[Job], order: list[
         ("fcfs_head_backfill", [0.0, 100.0, 2.0, 150.0]),
         ("sjf_head", [0.0, 100.0, 150.0, 150.0]),  # at 1 B is alone, and the head from then on
         ("sjf_head_backfill", [0.0, 100.0, 2.0, 150.0]),
+        ("conservative_backfill", [0.0, 100.0, 2.0, 150.0]),
         ("wfp3", [0.0, 100.0, 2.0, 150.0]),
         ("f1", [0.0, 100.0, 2.0, 150.0]),
     ],
@@ -83,6 +87,35 @@ def test_p24_four_jobs_under_the_backfilling_variants(policy: str, starts_s: lis
     for clock in ({"kind": "event"}, {"kind": "one_by_one"}):
         made = compiled(gpus=4, clock=clock)
         assert play(made, world(made, FIFO_JOBS), policy).starts_s().tolist() == starts_s
+
+
+def test_conservative_backfilling_protects_everybody_and_easy_only_the_head() -> None:
+    """B is to start at 100 with 3 of 4 GPUs, C at 150 with all: D, of 1 GPU, would delay C only."""
+    made = compiled(gpus=4, classes={"script": {"kind": "fixed", "gpu_counts": [1, 2, 3, 4]}})
+    jobs = [(0.0, 2, 100.0), (1.0, 3, 50.0), (2.0, 4, 50.0), (3.0, 1, 200.0)]
+    assert play(made, world(made, jobs), "easy_backfill").starts_s().tolist() == [0.0, 100.0, 203.0, 3.0]
+    assert play(made, world(made, jobs), "conservative_backfill").starts_s().tolist() == [0.0, 100.0, 150.0, 200.0]
+    assert play(made, world(made, [*jobs[:3], (3.0, 1, 147.0)]), "conservative_backfill").starts_s().tolist() == [0.0, 100.0, 150.0, 3.0]
+
+
+def test_conservative_reservations_move_forward_when_a_job_ends_early() -> None:
+    made = compiled(gpus=4)
+    jobs, believed = [(0.0, 2, 40.0), (1.0, 4, 50.0), (2.0, 2, 90.0)], np.array([100.0, 50.0, 100.0])
+    early = world(made, jobs, believed_work=believed, believed_s=believed)
+    assert play(made, early, "conservative_backfill").starts_s().tolist() == [0.0, 40.0, 90.0]
+
+
+def test_reservations_by_hand() -> None:
+    """Job 0 holds 2 of 4 GPUs to 100; then jobs of 4, 2 and 1 GPUs, the last two as long as the gap or longer."""
+    made = compiled(gpus=4)
+    simulator = Simulator(made)
+    simulator.reset(world(made, [(0.0, 2, 100.0), (0.0, 4, 50.0), (0.0, 2, 100.0), (0.0, 1, 101.0), (0.0, 8, 1.0)]))
+    view = View(simulator)
+    assert simulator.give(Command.START, 0, int(view.options(0)[0]))
+    starts_s, configs = view.reservations(view.queue())
+    assert starts_s.tolist() == [100.0, 0.0, 150.0, np.inf]
+    assert [int(view.configs["n_gpus"][config]) for config in configs[:3]] == [4, 2, 1] and configs[3] == -1
+    assert view.reservations(view.queue()[::-1])[0].tolist() == [np.inf, 0.0, 100.0, 200.0]
 
 
 def test_a_reservation_is_kept_and_met_strictly() -> None:
