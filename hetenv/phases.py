@@ -47,8 +47,13 @@ def link(configurations: Configurations, classes: Mapping[str, JobClass]) -> Non
         for index in range(n):
             following = int(configurations.classes[first + index]["next_class"])
             _continue(configurations.rows_of(first + index), configurations, following)
-        shares = tuple((first + index, phase.share) for index, phase in enumerate(job_class.phases))
-        configurations.cycles[first] = shares
+        configurations.cycles[first] = tuple((first + index, share) for index, share in enumerate(_shares(job_class)))
+
+
+def _shares(job_class: PhasedClass) -> list[float]:
+    """What part of a cycle's work each phase is."""
+    total = sum(phase.share for phase in job_class.phases)
+    return [phase.share / total for phase in job_class.phases]
 
 
 def _continue(own: NDArray[np.void], configurations: Configurations, following: int) -> None:
@@ -67,7 +72,7 @@ def borders(requests: NDArray[np.void], configurations: Configurations, classes:
     for name, job_class in classes.items():
         if not isinstance(job_class, PhasedClass):
             continue
-        ends = np.cumsum([phase.share for phase in job_class.phases]) * job_class.cycle_work
+        ends = np.cumsum(_shares(job_class)) * job_class.cycle_work
         ends[-1] = job_class.cycle_work
         for job in np.flatnonzero(requests["job_class"] == configurations.class_names.index(name)):
             work = float(requests["work"][job])

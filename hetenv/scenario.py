@@ -28,6 +28,8 @@ from hetenv.objective import Account, Objective
 from hetenv.workload import JobClass, PlainClass, WorkloadConfig, WorkloadContext
 
 SCENARIO_FOLDERS: Final = (Path(__file__).parent / "scenarios", Path(__file__).parent.parent / "scenarios")
+Capability = Literal["replan", "resize", "migrate", "preempt", "wait", "degrade"]
+"""Changes on the same GPUs' pools and count; of the GPU count; of the pools; to the queue; of a start to later; by failures."""
 WindowOrder = Literal["submit", "estimate_per_weight", "deadline"]
 
 
@@ -149,6 +151,9 @@ class Scenario(_Config):
     seeds: SeedConfig = SeedConfig()
     contention: Literal["none", "fair_share"] = Field(
         default="none", description="of jobs over several nodes for what joins the nodes of a pool (`oversubscription`)"
+    )
+    without: tuple[Capability, ...] = Field(
+        default=(), description="commands that are not legal here: for ablations, to see what a capability is worth"
     )
     primary_metric: str = "objective"
     folder: Path | None = Field(default=None, exclude=True, description="where the file lies; set by `load`")

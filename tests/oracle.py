@@ -91,12 +91,18 @@ class Oracle(Effects):
         it = self.jobs[job]
         if it.state != (QUEUED if kind == "start" else RUNNING) or (kind != "start" and not it.request.preemptible):
             return False
+        without = self.scenario.without
         if kind == "preempt":
-            return True
+            return "preempt" not in without
         if not 0 <= config < len(self.configs) or config == it.config:
             return False
         row, request = self.configs[config], it.request
-        resized = kind == "change" and row.n_gpus != self.configs[it.config].n_gpus
+        old = self.configs[it.config] if kind == "change" else row
+        resized, migrated = row.n_gpus != old.n_gpus, (row.pool_a, row.pool_b) != (old.pool_a, old.pool_b)
+        if (resized and "resize" in without) or (migrated and "migrate" in without):
+            return False
+        if kind == "change" and not (resized or migrated) and "replan" in without:
+            return False
         return (
             row.job_class == it.job_class
             and request.min_gpus <= row.n_gpus <= min(request.max_gpus, it.most_gpus)
@@ -110,7 +116,10 @@ class Oracle(Effects):
         if self.done:
             raise RuntimeError(f"the episode has {self.done}")
         if kind == "wait":
-            self._move()
+            if "wait" in self.scenario.without:
+                self._start_all()
+            if not self.done:
+                self._move()
             return True
         legal = self.is_legal(kind, job, config)
         if legal:
@@ -125,6 +134,21 @@ class Oracle(Effects):
         if not self._end_if_over() and self.commands_left <= 0:
             self._move()
         return legal
+
+    def _start_all(self) -> None:
+        """Start queued jobs by id, each in its first legal configuration, until none can start."""
+        started = True
+        while started and not self.done:
+            started = False
+            for job in self._in(QUEUED):
+                legal = [config for config in range(len(self.configs)) if self.is_legal("start", job.id, config)]
+                if legal and self.commands_left > 0:
+                    self._obey("start", job, legal[0])
+                    self._balance() if self.one_by_one else self._settle()
+                    self.commands_left -= 1
+                    self._end_if_over()
+                    started = True
+                    break
 
     def _obey(self, kind: str, job: Job, config: int) -> None:
         job.commanded = True
@@ -148,49 +172,6 @@ class Oracle(Effects):
         overhead_s = job_class.first_start_s if is_first else job_class.restart_s + self.configs[config].load_s + job.pending_s
         wan_s = self._bring(job, self.configs[config], is_first)
         self._occupy(job, config, overhead_s + wan_s if live_s is None else live_s)
-
-    def _live_s(self, job: Job, config: int) -> float | None:
-        """Overhead of a live change; None where it is a restart."""
-        old, new = self.configs[job.config], self.configs[config]
-        job_class = self.classes[new.job_class]
-        if job_class.first_move < 0 or job.site != new.site or old.job_class != new.job_class:
-            return None
-        first, n = job_class.first_config, job_class.last_config - job_class.first_config
-        transfer_s = self.moves[job_class.first_move + (job.config - first) * n + config - first]
-        factor = min(self.pools[pool].factors[1] for pool in new.gpus_in)
-        return job_class.commit_s + job_class.exposed * transfer_s / factor
-
-    def _bring(self, job: Job, config: Row, is_first: bool) -> float:
-        """Move the job's state to the site of a configuration; seconds that takes."""
-        here, job.site = job.site, config.site
-        job_class = self.classes[config.job_class]
-        n_bytes = job_class.data_bytes + (0.0 if is_first else job_class.state_bytes)
-        if here in (-1, config.site) or n_bytes == 0:
-            return 0.0
-        link = self.wan[here][config.site]
-        self.accounts[Account.WAN_BYTES] += n_bytes
-        self.accounts[Account.WAN_USD] += n_bytes * link.usd_per_byte
-        return link.latency_s + n_bytes * link.s_per_byte
-
-    def _occupy(self, job: Job, config: int, overhead_s: float) -> None:
-        """Place a job that holds nothing, and begin its overhead."""
-        job.allocation, job.is_spread = self._place(job, self.configs[config])
-        sleeping = [self.nodes[id] for id in job.allocation if self.nodes[id].asleep]
-        for node in sleeping:
-            node.asleep = False
-        job.due_s = self.now + (overhead_s + max((node.pool.wake_s for node in sleeping), default=0.0))
-        job.state, job.config, job.in_overhead, job.pending_s = RUNNING, config, True, 0.0
-        job.plan_saves(self.configs[config], self.classes[self.configs[config].job_class])
-        job.saved_s = inf
-        self._hold(job, +1)
-        if job.due_s <= self.now:
-            self._reach(job)
-
-    def _leave(self, job: Job) -> None:
-        """Save and leave the GPUs."""
-        job.durable, job.at_risk_gpu_s = job.work, 0.0
-        job.pending_s = self.configs[job.config].save_s
-        self._release(job)
 
     # Placement
 

@@ -66,6 +66,8 @@ class Effects(Physics):
         """Let a job that lost a node go on smaller; False where it cannot."""
         present = self.configs[job.config]
         job_class = self.classes[present.job_class]
+        if "degrade" in self.scenario.without:
+            return False
         if not job_class.degrades or not present.survives or job.request.elasticity == Elasticity.RIGID:
             return False
         smaller = [
@@ -119,3 +121,48 @@ class Effects(Physics):
         job.config = following_config
         job.plan_saves(self.configs[job.config], self.classes[job.job_class])
         self._plan(job)
+
+    # Changing places
+
+    def _live_s(self, job: Job, config: int) -> float | None:
+        """Overhead of a live change; None where it is a restart."""
+        old, new = self.configs[job.config], self.configs[config]
+        job_class = self.classes[new.job_class]
+        if job_class.first_move < 0 or job.site != new.site or old.job_class != new.job_class:
+            return None
+        first, n = job_class.first_config, job_class.last_config - job_class.first_config
+        transfer_s = self.moves[job_class.first_move + (job.config - first) * n + config - first]
+        factor = min(self.pools[pool].factors[1] for pool in new.gpus_in)
+        return job_class.commit_s + job_class.exposed * transfer_s / factor
+
+    def _bring(self, job: Job, config: Row, is_first: bool) -> float:
+        """Move the job's state to the site of a configuration; seconds that takes."""
+        here, job.site = job.site, config.site
+        job_class = self.classes[config.job_class]
+        n_bytes = job_class.data_bytes + (0.0 if is_first else job_class.state_bytes)
+        if here in (-1, config.site) or n_bytes == 0:
+            return 0.0
+        link = self.wan[here][config.site]
+        self.accounts[Account.WAN_BYTES] += n_bytes
+        self.accounts[Account.WAN_USD] += n_bytes * link.usd_per_byte
+        return link.latency_s + n_bytes * link.s_per_byte
+
+    def _occupy(self, job: Job, config: int, overhead_s: float) -> None:
+        """Place a job that holds nothing, and begin its overhead."""
+        job.allocation, job.is_spread = self._place(job, self.configs[config])
+        sleeping = [self.nodes[id] for id in job.allocation if self.nodes[id].asleep]
+        for node in sleeping:
+            node.asleep = False
+        job.due_s = self.now + (overhead_s + max((node.pool.wake_s for node in sleeping), default=0.0))
+        job.state, job.config, job.in_overhead, job.pending_s = RUNNING, config, True, 0.0
+        job.plan_saves(self.configs[config], self.classes[self.configs[config].job_class])
+        job.saved_s = inf
+        self._hold(job, +1)
+        if job.due_s <= self.now:
+            self._reach(job)
+
+    def _leave(self, job: Job) -> None:
+        """Save and leave the GPUs."""
+        job.durable, job.at_risk_gpu_s = job.work, 0.0
+        job.pending_s = self.configs[job.config].save_s
+        self._release(job)

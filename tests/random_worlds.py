@@ -7,7 +7,7 @@ and no instant of a job ties with anything by rounding; events still tie with ea
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from hetenv.configurations import CLASS, NO_POOL, Configurations, class_row, emp
 from hetenv.events.stream import JOB_EFFECTS, SIGNAL_EFFECTS, Effect, EventClock, empty_rows, merge, rows
 from hetenv.scenario import (
     CandidateConfig,
+    Capability,
     Compiled,
     DrainEnd,
     EventClockConfig,
@@ -165,6 +166,7 @@ def _rules(dice: Dice, horizon_s: float) -> dict[str, Any]:
     return {
         "clock": clock,
         "end": dice.pick(TruncateEnd(), DrainEnd(limit_s=horizon_s + dice.whole(0, 40) * GRID_S)),
+        "without": tuple(dice.some(get_args(Capability))) if dice.chance(0.15) else (),
         "contention": dice.pick("none", "fair_share"),
         "measure": MeasureConfig(from_s=from_s, to_s=dice.pick(None, from_s + 240.0)),
         "candidates": CandidateConfig(

@@ -138,6 +138,36 @@ def bench(
 
 
 @app.command()
+def ablate(
+    scenario: ScenarioName,
+    policy: Annotated[str, typer.Option("--policy", "-p", help="whose use of the capabilities is measured")] = "index",
+    without: Annotated[list[str] | None, typer.Option(help="a capability; repeat it; default: every one")] = None,
+    seeds: Annotated[int, typer.Option(help="how many worlds, the first of the split", min=2)] = 20,
+    split: Annotated[Split, typer.Option(help="whose seeds")] = Split.TEST,
+    processes: Annotated[int | None, typer.Option(help="worker processes; default: one per core", min=1)] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what each capability (replan, resize, migrate, preempt, wait, degrade, mixed) is worth to a policy.
+
+    Example: hetenv ablate mixed_gpus --policy index --without resize --without preempt --seeds 20
+    """
+    from dataclasses import asdict
+
+    from hetenv import scenario as scenarios
+    from hetenv.bench.ablate import CAPABILITIES
+    from hetenv.bench.ablate import ablate as run_ablation
+    from hetenv.cli import show
+
+    loaded = scenarios.load(scenario)
+    capabilities = tuple(without or CAPABILITIES)
+    with show.progress((1 + len(capabilities)) * seeds) as on_episode:
+        rows = run_ablation(
+            loaded, policy, loaded.seeds.numbers(split.value, seeds), capabilities, processes, on_episode
+        )
+    _print_json([asdict(row) for row in rows]) if as_json else show.ablation(rows, loaded.primary_metric)
+
+
+@app.command()
 def plan(
     name: Annotated[str | None, typer.Argument(help="a model of the catalog, e.g. llama3-8b", metavar="MODEL")] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", help="the same as an option")] = None,

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.tree import Tree
 
+from hetenv.bench.compare import ComparisonRow
 from hetenv.units import HOUR_S
 
 FILE_WIDTH: Final = 160
@@ -47,6 +48,17 @@ def scenarios(rows: Sequence[Mapping[str, Any]]) -> None:
     columns = ("scenario", "GPUs", "pools", "sites", "hours", "primary metric", "summary")
     keys = ("scenario", "n_gpus", "n_pools", "n_sites", "horizon_s", "primary_metric", "summary")
     table(columns, [[row[key] / HOUR_S if key == "horizon_s" else row[key] for key in keys] for row in rows])
+
+
+def ablation(rows: Sequence[ComparisonRow], metric: str) -> None:
+    """The primary metric with everything and without each capability; the loss with its corrected interval."""
+    found = []
+    for row in rows:
+        if row.metric == metric:
+            whole = next(other for other in rows if other.metric == metric)
+            share = [None if d is None or not whole.mean else d / abs(whole.mean) for d in (row.diff, row.diff_lo, row.diff_hi)]
+            found.append([row.policy, row.mean, *(None if part is None else f"{part:+.1%}" for part in share), row.verdict, row.n])
+    table(("policy", metric, "loss", "from", "to", "", "worlds"), found)
 
 
 def result(found: Mapping[str, Any]) -> None:

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from hetenv.env.window import visible_queued, visible_running
 from hetenv.jit import kernel
 from hetenv.scenario import CandidateConfig
-from hetenv.sim.commands import Command, allows, present_class, start_overhead_s
+from hetenv.sim.commands import Command, allows, may_become, may_preempt, present_class, start_overhead_s
 from hetenv.sim.placement import fits, fits_uncharged
 from hetenv.sim.power import site_power_w
 from hetenv.sim.running import believed_left
 from hetenv.sim.tables import NONE, Facts, Rows, State
-from hetenv.workload.requests import Elasticity
 
 CANDIDATE = np.dtype(
     [
@@ -318,12 +317,12 @@ def _running_rows(
     _survey_beside(state, facts, b, run, board)
     n_beside = _list_free(facts, present_class(request, job), board.fits[1], board.beside)
     used, notice_s = 0, _notice_s(state, b, run, present)
-    for place in range(-1, n_beside):
+    for place in range(-1 if may_preempt(facts, request) else 0, n_beside):
         preempts = place < 0
         config_id = job["config"] if preempts else board.beside[place]
         if not preempts:
             size = facts.sizes[config_id]
-            if config_id == job["config"] or not _may_become(request, job, size, present["n_gpus"]):
+            if config_id == job["config"] or not _may_change(facts, request, job, size):
                 continue
             if _is_charged(request) and not fits(state, b, request, size, run):
                 continue
@@ -360,8 +359,6 @@ def _notice_s(state: State, b: int, run: int, config: Rows) -> float:
 
 
 @kernel
-def _may_become(request: Rows, job: Rows, size: Rows, n_gpus: int) -> bool:
-    """Whether a running job on n_gpus may change to a configuration, if it is free."""
-    if request["elasticity"] != Elasticity.MALLEABLE and size["n_gpus"] != n_gpus:
-        return False
-    return allows(request, job, size)
+def _may_change(facts: Facts, request: Rows, job: Rows, size: Rows) -> bool:
+    """Whether a running job may change to a configuration, if it is free."""
+    return may_become(facts, request, facts.sizes[job["config"]], size) and allows(request, job, size)

@@ -7,7 +7,7 @@ from hetenv.objective import Account
 from hetenv.sim.placement import fits
 from hetenv.sim.queue import dequeue, enqueue
 from hetenv.sim.running import count, join, leave, occupy, save, vacate
-from hetenv.sim.tables import NONE, Facts, JobState, Rows, State
+from hetenv.sim.tables import NONE, Facts, JobState, Rows, State, Without
 from hetenv.workload.requests import Elasticity
 
 
@@ -51,7 +51,7 @@ def is_legal(state: State, facts: Facts, b: int, command: int, job_id: int, conf
         return False
     request = facts.requests[state.clock[b]["world"], job_id]
     if command == Command.PREEMPT:
-        return job["state"] == JobState.RUNNING and request["preemptible"] == 1
+        return job["state"] == JobState.RUNNING and may_preempt(facts, request)
     if config_id < 0 or config_id >= facts.sizes.shape[0]:
         return False
     size = facts.sizes[config_id]
@@ -66,9 +66,26 @@ def is_legal(state: State, facts: Facts, b: int, command: int, job_id: int, conf
 def _may_change(facts: Facts, job: Rows, request: Rows, config_id: int) -> bool:
     if job["state"] != JobState.RUNNING or request["preemptible"] == 0 or job["config"] == config_id:
         return False
-    if request["elasticity"] == Elasticity.MALLEABLE:
-        return True
-    return facts.sizes[config_id]["n_gpus"] == facts.sizes[job["config"]]["n_gpus"]
+    return may_become(facts, request, facts.sizes[job["config"]], facts.sizes[config_id])
+
+
+@kernel
+def may_preempt(facts: Facts, request: Rows) -> bool:
+    """Whether a running job may be sent back to the queue."""
+    return request["preemptible"] == 1 and facts.rules[0]["without"] & Without.PREEMPT == 0
+
+
+@kernel
+def may_become(facts: Facts, request: Rows, old: Rows, new: Rows) -> bool:
+    """Whether the request and the scenario let a running job go from one configuration (SIZE) to another."""
+    without = facts.rules[0]["without"]
+    resizes = old["n_gpus"] != new["n_gpus"]
+    migrates = old["pool_a"] != new["pool_a"] or old["pool_b"] != new["pool_b"]
+    if resizes and (request["elasticity"] != Elasticity.MALLEABLE or without & Without.RESIZE != 0):
+        return False
+    if migrates and without & Without.MIGRATE != 0:
+        return False
+    return resizes or migrates or without & Without.REPLAN == 0
 
 
 @kernel

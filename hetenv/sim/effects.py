@@ -10,7 +10,7 @@ from hetenv.sim.nodes import add_idle_power, awake_w, mark_stale, reschedule_nod
 from hetenv.sim.placement import list_node
 from hetenv.sim.queue import dequeue, enqueue
 from hetenv.sim.running import begin_save, count, draw, leave, plan_saves, reschedule, save, settle, vacate
-from hetenv.sim.tables import NONE, UNBOUNDED, Facts, JobState, State
+from hetenv.sim.tables import NONE, UNBOUNDED, Facts, JobState, State, Without
 
 
 @kernel
@@ -150,6 +150,7 @@ def lose_node(state: State, facts: Facts, b: int, run: int, node_index: int) -> 
     config = facts.configs[state.jobs[b, state.runs[b, run]["order"]]["config"]]
     vacate(state, facts, b, run)
     may_shrink = facts.classes[config["job_class"]]["degrades"] == 1 and config["survives"] == 1
+    may_shrink = may_shrink and facts.rules[0]["without"] & Without.DEGRADE == 0
     if not (may_shrink and shrink(state, facts, b, run, node_index)):
         _roll_back(state, facts, b, run)
 

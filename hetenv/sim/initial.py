@@ -179,6 +179,7 @@ def rules_of(compiled: Compiled) -> NDArray[np.void]:
     if isinstance(clock, RoundClockConfig):
         rules["round_s"] = clock.round_s
     rules["one_by_one"] = isinstance(clock, OneByOneClockConfig)
+    rules["without"] = sum(tables.Without[name.upper()] for name in set(scenario.without))
     rules["measure_from_s"] = measure.from_s
     rules["measure_to_s"] = np.inf if measure.to_s is None else measure.to_s
     if isinstance(scenario.start, WarmStart):

@@ -11,7 +11,7 @@ from hetenv.sim.balance import balance
 from hetenv.sim.commands import Command, apply_command, is_legal
 from hetenv.sim.nodes import reschedule_node
 from hetenv.sim.queue import next_queued
-from hetenv.sim.tables import DELTA, NONE, Facts, State, Status
+from hetenv.sim.tables import DELTA, NONE, Facts, State, Status, Without
 
 
 @inlined
@@ -55,20 +55,32 @@ def give(state: State, facts: Facts, b: int, command: int, job_id: int, config_i
         return False
     legal = True
     if command != Command.WAIT:
-        legal = apply_command(state, facts, b, command, job_id, config_id)
-        if facts.rules[0]["one_by_one"] == 0:
-            happen(state, facts, b)
-        elif clock["is_stale"] == 1:
-            balance(state, facts, b)
-        close_if_over(state, b)
+        legal = _obey(state, facts, b, command, job_id, config_id)
+    if command == Command.WAIT and facts.rules[0]["without"] & Without.WAIT != 0:
+        while _start_first(state, facts, b):
+            pass
     if clock["status"] == Status.OPEN and (command == Command.WAIT or clock["commands_left"] <= 0):
         advance(state, facts, b)
     return legal
 
 
-@inlined
-def start_first_fit(state: State, facts: Facts, b: int) -> bool:
+@kernel
+def _obey(state: State, facts: Facts, b: int, command: int, job_id: int, config_id: int) -> bool:
+    """Carry out a command other than `wait`, and what follows at once."""
+    legal = apply_command(state, facts, b, command, job_id, config_id)
+    if facts.rules[0]["one_by_one"] == 0:
+        happen(state, facts, b)
+    elif state.clock[b]["is_stale"] == 1:
+        balance(state, facts, b)
+    close_if_over(state, b)
+    return legal
+
+
+@kernel
+def _start_first(state: State, facts: Facts, b: int) -> bool:
     """Start the first queued job, in order of submit, that has a legal configuration, in its first such; False if none."""
+    if state.clock[b]["status"] != Status.OPEN:
+        return False
     clock = state.clock[b]
     place = next_queued(state, facts, b, 0, 0)
     while place != NONE:
@@ -76,7 +88,7 @@ def start_first_fit(state: State, facts: Facts, b: int) -> bool:
         job_class = facts.classes[facts.requests[clock["world"], job_id]["job_class"] + state.jobs[b, job_id]["phase"]]
         for config_id in range(job_class["first_config"], job_class["last_config"]):
             if is_legal(state, facts, b, Command.START, job_id, config_id):
-                give(state, facts, b, Command.START, job_id, config_id)
+                _obey(state, facts, b, Command.START, job_id, config_id)
                 return True
         place = next_queued(state, facts, b, 0, place + 1)
     return False
@@ -87,7 +99,7 @@ def warm_up(state: State, facts: Facts, b: int) -> None:
     """Run first-fit FIFO until the first decision instant at or after the scenario's `start.until_s`."""
     clock, until_s = state.clock[b], facts.rules[0]["warm_until_s"]
     while clock["status"] == Status.OPEN and clock["now"] < until_s:
-        if not start_first_fit(state, facts, b):
+        if not _start_first(state, facts, b):
             give(state, facts, b, Command.WAIT, NONE, NONE)
     clear_delta(state, b)
 

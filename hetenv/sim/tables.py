@@ -33,6 +33,17 @@ class JobState(IntEnum):
     REJECTED = 6
 
 
+class Without(IntEnum):
+    """Bits: commands that a scenario takes away."""
+
+    REPLAN = 1
+    RESIZE = 2
+    MIGRATE = 4
+    PREEMPT = 8
+    WAIT = 16
+    DEGRADE = 32
+
+
 class Status(IntEnum):
     """Of an episode."""
 
@@ -244,6 +255,7 @@ RULES = np.dtype(
         ("warm_until_s", "f8"),
         ("max_commands", "i4"),
         ("one_by_one", "i1"),
+        ("without", "i1"),  # bits of Without
     ],
     align=True,
 )
