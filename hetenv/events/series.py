@@ -1,4 +1,4 @@
-"""Renewable power, carbon intensity and price of sites from recorded files. The files' oddities are `hetenv.traces`' concern."""
+"""Renewable power, carbon intensities, price and temperature of sites as recorded. The files' oddities are `traces`' concern."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from hetenv.cluster import Cluster
 from hetenv.errors import ScenarioError, unknown
 from hetenv.events.curtailment import Curtailment, curtailed_w
-from hetenv.events.signal_file import CELSIUS, INTENSITY, IRRADIANCE, MEGAWATT, SHARE, SPEED, SignalFile
+from hetenv.events.signal_file import CELSIUS, INTENSITY, IRRADIANCE, MEGAWATT, SHARE, SPEED, FormatName, SignalFile
 from hetenv.events.signals import EndPolicy, Signal
 from hetenv.events.stream import Effect, EventContext, empty_rows, rows
 from hetenv.events.weather import photovoltaic_share, speed_at_height, wind_power_share
@@ -45,7 +45,7 @@ class PowerFile(SignalFile):
 class SolarFile(SignalFile):
     """A photovoltaic plant under measured irradiance and temperature (columns `ghi` and `temp` of a weather file)."""
 
-    format: str = "epw"
+    format: FormatName = "epw"
     peak_w: float = Field(gt=0.0, allow_inf_nan=False, description="at 1,000 W/m2 and 25 deg C, and the inverter's limit")
     power_per_c: float = Field(default=-0.0047, ge=-0.02, le=0.0, description="change of power per degree; PVWatts' standard module")
     noct_c: float = Field(default=45.0, ge=20.0, le=80.0, description="cell temperature at 800 W/m2 and 20 deg C")
@@ -54,11 +54,18 @@ class SolarFile(SignalFile):
 class WindFile(SignalFile):
     """Wind turbines under the wind speed of a weather file (column `wind`, 10 m above ground)."""
 
-    format: str = "epw"
+    format: FormatName = "epw"
     column: str | None = "wind"
     rated_w: float = Field(gt=0.0, allow_inf_nan=False)
     hub_m: float = Field(default=100.0, ge=1.0, le=300.0)
     shear: float = Field(default=1.0 / 7.0, ge=0.0, le=1.0, description="exponent of the power law over open land")
+
+
+class TemperatureFile(SignalFile):
+    """Outside temperature of a weather file (column `temp`)."""
+
+    format: FormatName = "epw"
+    column: str | None = "temp"
 
 
 class SiteSeries(BaseModel):
@@ -70,11 +77,12 @@ class SiteSeries(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     carbon: CarbonFile | None = None
-    marginal_carbon: CarbonFile | None = Field(default=None, description="what one more kWh causes; read by low_carbon")
+    marginal_carbon: CarbonFile | None = Field(default=None, description="what one more kWh causes; read by low_carbon too")
     price: PriceFile | None = None
     power: PowerFile | None = None
     solar: SolarFile | None = None
     wind: WindFile | None = None
+    temperature: TemperatureFile | None = None
     local_demand: PowerFile | None = Field(default=None, description="of others at the site; only the surplus is left")
     local_demand_w: float = Field(default=0.0, ge=0.0, allow_inf_nan=False, description="the same, constant, in addition")
     curtailed: tuple[Curtailment, ...] = ()
@@ -82,10 +90,12 @@ class SiteSeries(BaseModel):
     @property
     def files(self) -> dict[str, SignalFile]:
         """Key -> file, of those that are stated."""
-        keys = ("carbon", "marginal_carbon", "price", "power", "solar", "wind", "local_demand")
+        keys = ("carbon", "marginal_carbon", "price", "power", "solar", "wind", "temperature", "local_demand")
         return {key: getattr(self, key) for key in keys if getattr(self, key) is not None}
 
 
+SOLAR_AIR: Final = "solar (temp)"
+"""Key of the temperature at a solar plant, of the plant's own file."""
 UNITS: Final[dict[str, tuple[str, ...]]] = {
     "carbon": (INTENSITY,),
     "marginal_carbon": (INTENSITY,),
@@ -95,14 +105,24 @@ UNITS: Final[dict[str, tuple[str, ...]]] = {
     "solar": (IRRADIANCE,),
     "wind": (SPEED,),
     "temperature": (CELSIUS,),
+    SOLAR_AIR: (CELSIUS,),
 }
+
+
+PLAIN_EFFECTS: Final = {
+    "carbon": (Effect.SITE_CARBON, 1.0 / KILO / JOULE_PER_KWH),
+    "marginal_carbon": (Effect.SITE_MARGINAL_CARBON, 1.0 / KILO / JOULE_PER_KWH),
+    "price": (Effect.SITE_PRICE, 1.0 / JOULE_PER_MWH),
+    "temperature": (Effect.SITE_TEMPERATURE, 1.0),
+}
+"""Key -> effect, and its unit over the key's."""
 
 
 class RecordedSeries(BaseModel):
     """Steps of renewable power, carbon intensity and price as recorded: one row where a value changes.
 
-    Effects: SITE_RENEWABLE (where the site has plants, demand or curtailment), SITE_CARBON, SITE_PRICE. All sites share the
-    instant of time 0.
+    Effects: SITE_RENEWABLE (where the site has plants, demand or curtailment), SITE_CARBON, SITE_MARGINAL_CARBON, SITE_PRICE,
+    SITE_TEMPERATURE. All sites share the instant of time 0.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -140,9 +160,8 @@ class RecordedSeries(BaseModel):
         for name, site in self.sites.items():
             found[name] = {}
             for key, series in loaded[name].items():
-                file = site.files["solar" if key == "temperature" else key]
-                where = self._where(name, key)
-                found[name][key] = file.signal(series, start, context.horizon_s, self.end, where)
+                file = site.files["solar" if key == SOLAR_AIR else key]
+                found[name][key] = file.signal(series, start, context.horizon_s, self.end, self._where(name, key))
         return start, found
 
     def _where(self, site: str, key: str) -> str:
@@ -157,7 +176,7 @@ class RecordedSeries(BaseModel):
             found[key] = _in_units(file, file.series(context.folder, UNITS[key], where), where)
         if site.solar is not None:
             where = self._where(name, "solar")
-            found["temperature"] = site.solar.series(context.folder, UNITS["temperature"], where, "temp")
+            found[SOLAR_AIR] = site.solar.series(context.folder, UNITS[SOLAR_AIR], where, "temp")
         return found
 
     def _start(
@@ -166,7 +185,7 @@ class RecordedSeries(BaseModel):
         if not isinstance(self.start, SeededStart):
             return self.start.utc
         records = [
-            (series, self.sites[name].files["solar" if key == "temperature" else key].max_gap_s)
+            (series, self.sites[name].files["solar" if key == SOLAR_AIR else key].max_gap_s)
             for name, by_key in loaded.items()
             for key, series in by_key.items()
             if series.origin is not None
@@ -182,10 +201,9 @@ class RecordedSeries(BaseModel):
         found = []
         if site.power or site.solar or site.wind or site.curtailed:
             found.append(_changes(Effect.SITE_RENEWABLE, at_s, target, self._renewable_w(site, values, at_s.size, name)))
-        if "carbon" in values:
-            found.append(_changes(Effect.SITE_CARBON, at_s, target, values["carbon"] / KILO / JOULE_PER_KWH))
-        if "price" in values:
-            found.append(_changes(Effect.SITE_PRICE, at_s, target, values["price"] / JOULE_PER_MWH))
+        for key, (effect, per_unit) in PLAIN_EFFECTS.items():
+            if key in values:
+                found.append(_changes(effect, at_s, target, values[key] * per_unit))
         return found
 
     def _renewable_w(self, site: SiteSeries, values: dict[str, Array], n: int, name: str) -> Array:
@@ -195,7 +213,7 @@ class RecordedSeries(BaseModel):
             if file is not None:
                 own_w = own_w + sign * file.peak_w * values[key]
         if site.solar is not None:
-            share = photovoltaic_share(values["solar"], values["temperature"], site.solar.power_per_c, site.solar.noct_c)
+            share = photovoltaic_share(values["solar"], values[SOLAR_AIR], site.solar.power_per_c, site.solar.noct_c)
             own_w = own_w + site.solar.peak_w * share
         if site.wind is not None:
             speed = speed_at_height(values["wind"], MEASURED_M, site.wind.hub_m, site.wind.shear)

@@ -25,13 +25,16 @@ def _known_format(name: str) -> str:
     return name
 
 
+FormatName = Annotated[str, AfterValidator(_known_format)]
+
+
 class SignalFile(BaseModel):
     """One series of a file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: str = Field(description="`shared:` and a path in the shared data folder, or a path in the scenario's folder")
-    format: Annotated[str, AfterValidator(_known_format)]
+    format: FormatName
     column: str | None = Field(default=None, description="default: the format's usual one")
     zone: str | None = Field(default=None, description="of naive stamps: UTC, an IANA name or an offset such as +10:00")
     first_utc: AwareDatetime | None = Field(default=None, description="instant of second 0, for files without dates")

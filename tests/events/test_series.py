@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from hetenv.cluster import Cluster
 from hetenv.errors import ScenarioError, TraceError
 from hetenv.events import RecordedSeries
-from hetenv.events.series import SiteSeries
+from hetenv.events.series import SOLAR_AIR, UNITS, SiteSeries
 from hetenv.events.signals import Signal
 from hetenv.events.stream import Effect, EventContext, merge, source_rng
 from hetenv.traces import SERIES_FORMATS
@@ -221,6 +221,14 @@ def test_curtailed_power_is_there_while_price_or_marginal_carbon_is_low(cluster:
     assert of(draw(cluster, folder, source(marginal)), Effect.SITE_RENEWABLE) == ([0], [500])  # 50 to 61.5 g
 
 
+def test_marginal_carbon_and_temperature_are_effects_of_their_own(cluster: Cluster, folder: Path) -> None:
+    site = {"carbon": EIA, "marginal_carbon": {**EIA, "scale": 2.0}, "temperature": {"path": "w.epw"}}
+    found = draw(cluster, folder, source(site, start={"kind": "at", "utc": "2023-06-02T00:00:00Z"}), hours=2)
+    assert of(found, Effect.SITE_MARGINAL_CARBON)[1] == pytest.approx([200 / 1000 / KWH, 202 / 1000 / KWH])
+    assert of(found, Effect.SITE_CARBON)[1] == pytest.approx([100 / 1000 / KWH, 101 / 1000 / KWH])
+    assert of(found, Effect.SITE_TEMPERATURE) == ([0.0], [25.0])
+
+
 def test_files_without_dates_need_the_instant_of_their_begin(cluster: Cluster, folder: Path) -> None:
     (folder / "solar.csv").write_text("time,Berlin\n0,0\n300,0.5\n600,0.25\n")
     power = {"path": "solar.csv", "format": "vessim", "peak_w": 1e3}
@@ -236,10 +244,8 @@ def test_a_publisher_s_wrong_zone_can_be_shifted(cluster: Cluster, folder: Path)
 
 
 def test_every_key_has_a_unit() -> None:
-    from hetenv.events.series import UNITS
-
     files = {name for name, field in SiteSeries.model_fields.items() if "File" in str(field.annotation)}
-    assert files | {"temperature"} == set(UNITS)
+    assert files | {SOLAR_AIR} == set(UNITS)
 
 
 # --- the published figures ---

@@ -54,6 +54,10 @@ def test_training_through_marginal_carbon(tmp_path: Path, mci: str, region: str,
     it = one_job(tmp_path, 64_025.0, 2024.0, {"carbon": carbon}, start={"kind": "at", "utc": "2026-01-11T17:00:00Z"})
     assert total(it, Account.ENERGY_J) / KWH == pytest.approx(36.00, abs=0.005)
     assert total(it, Account.CARBON_KG) == pytest.approx(kg, abs=0.005)
+    start = {"kind": "at", "utc": "2026-01-11T17:00:00Z"}
+    beside = one_job(tmp_path, 64_025.0, 2024.0, {"marginal_carbon": carbon}, start=start)
+    assert total(beside, Account.MARGINAL_CARBON_KG) == pytest.approx(kg, abs=0.005)
+    assert total(beside, Account.CARBON_KG) == pytest.approx(36.00 * 0.4, abs=0.005)
 
 
 def test_p28_eight_gpus_for_ten_hours(tmp_path: Path) -> None:
