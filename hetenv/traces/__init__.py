@@ -9,9 +9,30 @@ from typing import Any, Final, Protocol
 
 from hetenv.cluster import Cluster
 from hetenv.errors import TraceError, unknown
-from hetenv.traces import bamboo, gaia, gavel, muri, philly_csv, rubick, sia, skypilot_spot, swf, tiresias
+from hetenv.traces import (
+    acme,
+    azure_llm,
+    bamboo,
+    dlrm2025,
+    gaia,
+    gavel,
+    helios,
+    muri,
+    openb2023,
+    pai2020,
+    philly,
+    philly_csv,
+    rubick,
+    sacct,
+    sia,
+    skypilot_spot,
+    spot2026,
+    swf,
+    tiresias,
+)
 from hetenv.traces.capacity import STAY, CapacityTrace
 from hetenv.traces.energy import aemo, eia_mix, electricitymaps, electricitymaps_wide, epw, prices, vessim, watttime_mci
+from hetenv.traces.nodes import CountSeries, NodePool, NodeTable, SideTable
 from hetenv.traces.paths import resolve
 from hetenv.traces.series import Series, SeriesFile
 from hetenv.traces.trace import TRACE_ROW, LoadReport, Outcome, Trace
@@ -20,17 +41,26 @@ from hetenv.traces.trace import TRACE_ROW, LoadReport, Outcome, Trace
 class TraceFormat(Protocol):
     """A module that reads one format."""
 
-    def load(self, path: Path) -> Trace:
-        """The trace of a file, or of all files of the format in a folder. Raises TraceError."""
+    def load(self, path: Path) -> Trace | SideTable:
+        """The trace of a file, or of all files of the format in a folder; a SideTable where they hold no jobs. Raises TraceError."""
 
 
 TRACE_FORMATS: Final[dict[str, TraceFormat]] = {
+    "acme": acme,
+    "azure_llm": azure_llm,
+    "dlrm2025": dlrm2025,
     "gaia": gaia,
     "gavel": gavel,
+    "helios": helios,
     "muri": muri,
+    "openb2023": openb2023,
+    "pai2020": pai2020,
+    "philly": philly,
     "philly_csv": philly_csv,
     "rubick": rubick,
+    "sacct": sacct,
     "sia": sia,
+    "spot2026": spot2026,
     "swf": swf,
     "tiresias": tiresias,
 }
@@ -73,6 +103,14 @@ def trace_format(name: str) -> TraceFormat:
     if name not in TRACE_FORMATS:
         raise TraceError(unknown("trace format", name, TRACE_FORMATS))
     return TRACE_FORMATS[name]
+
+
+def load_jobs(format: str, path: Path) -> Trace:
+    """The jobs of a file or folder; TraceError where it holds none."""
+    found = trace_format(format).load(path)
+    if not isinstance(found, Trace):
+        raise TraceError(f"{path}: holds no jobs ({', '.join(found.report.files)}); name a job table of format {format}")
+    return found
 
 
 def capacity_format(name: str) -> CapacityFormat:
@@ -126,14 +164,19 @@ __all__ = [
     "TRACE_ROW",
     "CapacityFormat",
     "CapacityTrace",
+    "CountSeries",
     "LoadReport",
+    "NodePool",
+    "NodeTable",
     "Outcome",
     "Series",
     "SeriesFile",
     "SeriesFormat",
+    "SideTable",
     "Trace",
     "TraceFormat",
     "capacity_format",
+    "load_jobs",
     "resolve",
     "series_format",
     "show",

@@ -128,9 +128,9 @@ def numbers(cells: Sequence[str]) -> NDArray[np.float64]:
     return pd.to_numeric(pd.Series(list(cells), dtype=object), errors="coerce").to_numpy(np.float64)
 
 
-def instants(cells: Sequence[str]) -> NDArray[np.datetime64]:
-    """[rows] ISO 8601 cells as naive times, ms; NaT where they are none. A stated offset is taken off: UTC then."""
+def instants(cells: Sequence[str], unit: str = "ms") -> NDArray[np.datetime64]:
+    """[rows] ISO 8601 cells as naive times in ms (or `unit`); NaT where they are none. A stated offset is taken off: UTC then."""
     import pandas as pd
 
     parsed = pd.to_datetime(pd.Series(list(cells), dtype=object), format="ISO8601", utc=True, errors="coerce")
-    return parsed.dt.tz_localize(None).to_numpy("datetime64[ms]")
+    return parsed.dt.tz_localize(None).to_numpy(f"datetime64[{unit}]")

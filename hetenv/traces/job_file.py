@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hetenv.errors import TraceError
 from hetenv.traces.csv_file import CsvFile
-from hetenv.traces.nodes import NodeTable
+from hetenv.traces.nodes import SideTable, together
 from hetenv.traces.statistics import stamp
 from hetenv.traces.trace import TRACE_ROW, UNTYPED, LoadReport, Outcome, Trace, offered
 from hetenv.units import HOUR_S
@@ -145,7 +145,7 @@ def seconds(values: NDArray[Any]) -> Floats:
 
 
 def trace(
-    format: str, path: Path, files: Sequence[JobFile], time_base: str, units: Mapping[str, str], nodes: NodeTable | None = None
+    format: str, path: Path, files: Sequence[JobFile], time_base: str, units: Mapping[str, str]
 ) -> Trace:
     """The files' rows together, by submit time.
 
@@ -191,18 +191,19 @@ def trace(
         },
     )
     statistics = files[0].statistics if len(files) == 1 else {file.path.name: file.statistics for file in files}
-    found_trace = Trace(
-        rows, origin, names["group"], report, statistics, names["kind"], names["gpu_type"], names["plan"]
-    )
-    return found_trace if nodes is None else with_nodes(found_trace, nodes)
+    return Trace(rows, origin, names["group"], report, statistics, names["kind"], names["gpu_type"], names["plan"])
 
 
-def with_nodes(found: Trace, nodes: NodeTable) -> Trace:
-    """A trace beside the node table of its folder: offered load against it, statistics of both by file name."""
-    report = offered(found.report, found.span_s, nodes.report.gpus, sum(nodes.report.gpus.values()))
-    report = replace(report, files=report.files + nodes.report.files, gpus=nodes.report.gpus)
+def beside(found: Trace, tables: Sequence[SideTable]) -> Trace:
+    """A trace beside its folder's other tables: offered load against their GPUs, statistics by file name."""
+    if not tables:
+        return found
+    side = together(tables)
+    report = offered(found.report, found.span_s, side.report.gpus, sum(side.report.gpus.values()))
+    report = replace(report, files=report.files + side.report.files, gpus=side.report.gpus)
     mine = {found.report.files[0]: found.statistics} if len(found.report.files) == 1 else found.statistics
-    return replace(found, report=report, statistics={**mine, nodes.report.files[0]: nodes.statistics})
+    theirs = {side.report.files[0]: side.statistics} if len(tables) == 1 else side.statistics
+    return replace(found, report=report, statistics={**mine, **theirs})
 
 
 def _ranks(file: JobFile) -> Floats:

@@ -22,6 +22,18 @@ def stamp(instant: np.datetime64) -> str:
     return str(instant.astype("datetime64[s]")).replace("T", " ")
 
 
+def earliest(when: NDArray[np.datetime64]) -> str:
+    """Stamp of the first time; empty where there is none."""
+    there = when[~np.isnat(when)]
+    return stamp(there.min()) if there.size else ""
+
+
+def latest(when: NDArray[np.datetime64]) -> str:
+    """Stamp of the last time; empty where there is none."""
+    there = when[~np.isnat(when)]
+    return stamp(there.max()) if there.size else ""
+
+
 def describe(values: NDArray[np.float64]) -> dict[str, float]:
     """Count, moments (ddof 0) and linear percentiles; the count alone where there is no value."""
     values = values[np.isfinite(values)]
@@ -84,3 +96,23 @@ def missing(cells: dict[str, list[str]], columns: Iterable[str]) -> dict[str, in
 def histogram(values: NDArray[Any], n: int) -> list[int]:
     """Rows of each of n bins 0..n-1."""
     return [int(count) for count in np.bincount(values.astype(np.int64), minlength=n)]
+
+
+def share(which: NDArray[np.bool_]) -> float:
+    """Share of True; 0 of nothing."""
+    return rounded(which.mean()) if which.size else 0.0
+
+
+def dispersion(counts: NDArray[np.float64]) -> float:
+    """Variance over mean; 0 where nothing is counted."""
+    return rounded(counts.var() / counts.mean()) if counts.sum() else 0.0
+
+
+def means(bins: NDArray[np.int64], values: NDArray[np.float64], n: int) -> list[float]:
+    """Mean of the values in each of n bins; 0 in an empty one."""
+    return [rounded(mean) for mean in np.bincount(bins, values, n) / np.maximum(np.bincount(bins, minlength=n), 1)]
+
+
+def one_by_one(values: NDArray[np.float64]) -> list[float | None]:
+    """Each value, None where there is none: what is stated of files of a few rows."""
+    return [float(value) if np.isfinite(value) else None for value in values]

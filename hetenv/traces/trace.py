@@ -114,8 +114,10 @@ class Trace:
 
     @cached_property
     def span_s(self) -> float:
-        """From the first submit to the last, at least 1 s."""
-        return max(float(np.ptp(self.rows["submit_s"])), 1.0)
+        """From the first submit to the last; to the last end where all were submitted at once. At least 1 s."""
+        submit_s = self.rows["submit_s"]
+        span_s = float(np.ptp(submit_s)) or float((submit_s - submit_s[0] + np.nan_to_num(self.rows["duration_s"])).max())
+        return max(span_s, 1.0)
 
     def against(self, cluster: Cluster) -> LoadReport:
         """The report with offered load and what fits nowhere, against a cluster's nominal capacity.

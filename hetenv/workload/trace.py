@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from hetenv.errors import ScenarioError, TraceError, unknown
-from hetenv.traces import TRACE_FORMATS, Trace, resolve, trace_format
+from hetenv.traces import TRACE_FORMATS, Trace, load_jobs, resolve
 from hetenv.units import DAY_S, HOUR_S
 from hetenv.workload.context import WorkloadContext
 from hetenv.workload.requests import NEVER
@@ -157,4 +157,4 @@ def window_starts_s(
 
 @lru_cache(maxsize=8)
 def _load(format: str, path: Path, modified_ns: int) -> Trace:
-    return trace_format(format).load(path)
+    return load_jobs(format, path)

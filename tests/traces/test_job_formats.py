@@ -17,19 +17,38 @@ from hetenv.traces.paths import shared_folder
 from .formats import SAMPLES, Sample
 
 PUBLISHED = {
+    "alibaba_dlrm_2025/disaggregated_DLRM_trace.csv": "dlrm2025",
+    "alibaba_openb_2023/openb_node_list_all_node.csv": "openb2023",
+    "alibaba_openb_2023/openb_pod_list_default.csv": "openb2023",
+    "alibaba_pai_2020/pai_machine_spec.csv": "pai2020",
+    "alibaba_spot_2026/node_info_df.csv": "spot2026",
+    "azure_llm_2023/AzureLLMInferenceTrace_code.csv": "azure_llm",
     "gaia_pai/pai_1k.csv": "gaia",
     "gavel/0e4a51.trace": "gavel",
     "gavel/max_min_fairness.trace": "gavel",
+    "helios/Earth/cluster_gpu_number.csv": "helios",
+    "helios/Earth/vc3sl_cluster_sequence_vc.csv": "helios",
+    "helios/Venus/cluster_throughput.csv": "helios",
     "muri/trace1.csv": "muri",
     "philly_sia/philly.csv": "philly_csv",
+    "real_samples/cluster_job_log": "philly",
+    "real_samples/cluster_log.csv": "helios",
+    "real_samples/trace_kalos.csv": "acme",
+    "real_samples/trace_seren.csv": "acme",
     "rubick/workload-base.csv": "rubick",
+    "schema_fixtures/acme/trace_kalos.csv": "acme",
+    "schema_fixtures/acme/trace_seren.csv": "acme",
+    "schema_fixtures/helios/Earth/cluster_log.csv": "helios",
+    "schema_fixtures/philly/cluster_job_log": "philly",
+    "schema_fixtures/philly/cluster_machine_list": "philly",
+    "schema_fixtures/pai_2020": "pai2020",
     "sia_pollux/workload-1.csv": "sia",
     "swf/hpc2n.swf": "swf",
 }
 """File below data/workloads -> format."""
 NOT_IN_THE_FILE = ("SYNTHETIC", "note")
 """Remarks of the publication."""
-DATED: tuple[str, ...] = ()
+DATED = ("acme", "azure_llm", "helios", "philly", "sacct")
 """Formats whose times are dates."""
 TEXT_BEFORE = {"swf": 2}
 """Comment lines of a sample that stay in front when its rows are shuffled."""
@@ -72,9 +91,10 @@ def test_every_published_number_is_reproduced(file: str) -> None:
     path = shared_folder() / "data/workloads" / file
     if not path.exists():
         pytest.skip(f"the shared data folder is absent ({path}); set HETENV_SHARED")
-    published = json.loads((path.parent / "stats.json").read_text(encoding="utf-8"))
+    whole = path.is_dir()
+    published = json.loads(((path if whole else path.parent) / "stats.json").read_text(encoding="utf-8"))
     found = dict(entries(json.loads(json.dumps(show([path], PUBLISHED[file])["statistics"]))))
-    for name, value in entries(published[path.name]):
+    for name, value in entries(published if whole else published[path.name]):
         assert name in found, name
         assert found[name] == (pytest.approx(value, abs=2e-6, rel=1e-9) if isinstance(value, float) else value), name
 
@@ -95,6 +115,8 @@ def test_a_small_file_by_hand(tmp_path: Path, format: str) -> None:
 def disguises(sample: Sample, n_before: int) -> dict[str, bytes]:
     """The same jobs, written otherwise."""
     text, cut = sample.text, n_before + sample.has_header
+    if text.startswith("["):
+        return {**written(text), **disguised_json(json.loads(text))}
     lines = text.strip("\n").split("\n")
     shuffled = lines[cut:]
     random.Random(1).shuffle(shuffled)
@@ -103,13 +125,27 @@ def disguises(sample: Sample, n_before: int) -> dict[str, bytes]:
         for index, line in enumerate(lines)
     ]
     return {
+        **written(text),
+        "shuffled": "\n".join([*lines[:cut], *shuffled, ""]).encode(),
+        "extra column": "\n".join([*wide, ""]).encode(),
+    }
+
+
+def written(text: str) -> dict[str, bytes]:
+    """Text as other programs write it."""
+    return {
         "byte order mark": b"\xef\xbb\xbf" + text.encode(),
         "CRLF": text.replace("\n", "\r\n").encode(),
         "gzip": gzip.compress(text.encode()),
-        "trailing blanks": "".join(line + "  \n" for line in lines).encode() + b"   \n\n",
+        "trailing blanks": text.replace("\n", "  \n").encode() + b"   \n\n",
         "no newline at the end": text.rstrip("\n").encode(),
-        "shuffled": "\n".join([*lines[:cut], *shuffled, ""]).encode(),
-        "extra column": "\n".join([*wide, ""]).encode(),
+    }
+
+
+def disguised_json(rows: list[dict[str, Any]]) -> dict[str, bytes]:
+    return {
+        "shuffled": json.dumps(rows[::-1]).encode(),
+        "extra column": json.dumps([{**row, "note": "x7"} for row in rows]).encode(),
     }
 
 
@@ -132,7 +168,8 @@ def test_what_is_not_of_the_format_is_a_trace_error(tmp_path: Path, format: str)
         load(format, tmp_path / "absent")
     with pytest.raises(TraceError, match="holds no"):
         load(format, tmp_path)
-    for content in (b"", b"\xff\xfe\x00\x01", b"this is no trace\nat all, it is\n"):
+    header = SAMPLES[format].text.split("\n")[0].encode() if SAMPLES[format].has_header else b"[]"
+    for content in (b"", header, b"\xff\xfe\x00\x01", b"this is no trace\nat all, it is\n"):
         path = SAMPLES[format].write(tmp_path, content)
         with pytest.raises(TraceError) as caught:
             load(format, path)
