@@ -10,8 +10,10 @@ from pydantic import Field
 from hetenv.events.capacity_replay import CapacityReplay
 from hetenv.events.congestion import Congestion
 from hetenv.events.failures import Failures
+from hetenv.events.job_ranges import JobRanges
 from hetenv.events.lending import Lending
 from hetenv.events.maintenance import Maintenance
+from hetenv.events.power_caps import PowerCaps
 from hetenv.events.renewables import Renewables
 from hetenv.events.series import RecordedSeries
 from hetenv.events.slow_nodes import SlowNodes
@@ -25,8 +27,10 @@ _AnyEvent = (
     CapacityReplay
     | Congestion
     | Failures
+    | JobRanges
     | Lending
     | Maintenance
+    | PowerCaps
     | RecordedSeries
     | Renewables
     | SlowNodes

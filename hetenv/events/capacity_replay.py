@@ -42,6 +42,7 @@ class CapacityReplay(Cause):
     map: Literal["nodes", "share"] = "nodes"
     start_h: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | Literal["seeded"] = 0.0
     end: Literal["hold", "wrap", "raise"] = "hold"
+    notice_s: float = Field(default=0.0, ge=0.0, allow_inf_nan=False, description="NODE_NOTICE before a node leaves")
 
     def load(self, folder: Path | None) -> CapacityTrace:
         """The trace, read once per file and process. Raises TraceError."""
@@ -69,7 +70,7 @@ class CapacityReplay(Cause):
         for node, place in enumerate(place_of):
             found.extend((first + node, from_s, to_s) for from_s, to_s in absences[place])
         table = np.array(found, np.float64).reshape(-1, 3)
-        return away(table[:, 0].astype(np.int64), table[:, 1], table[:, 2])
+        return away(table[:, 0].astype(np.int64), table[:, 1], table[:, 2], self.notice_s)
 
     def _start_s(self, rng: np.random.Generator, span_s: float, horizon_s: float) -> float:
         """Where in the trace time 0 lies, s."""

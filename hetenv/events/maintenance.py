@@ -17,7 +17,7 @@ class Maintenance(Cause):
 
     Batch k of a round begins k x (lasting_h + gap_h) after the round, a round at `first_h` and every `every_h` after it,
     later by a uniform time of up to `jitter_h`. Planned maintenance was 47 of 466 interruptions in 54 days of training
-    on 16,384 H100 (Llama Team, arXiv 2407.21783). Effect: NODE_DOWN, value = seconds of maintenance.
+    on 16,384 H100 (Llama Team, arXiv 2407.21783). Effects: NODE_NOTICE, `notice_h` before; NODE_DOWN, value = seconds.
     """
 
     kind: Literal["maintenance"] = "maintenance"
@@ -27,6 +27,7 @@ class Maintenance(Cause):
     lasting_h: float = Field(gt=0.0, allow_inf_nan=False, description="of one batch")
     gap_h: float = Field(default=0.0, ge=0.0, allow_inf_nan=False, description="between two batches")
     nodes_at_once: int = Field(default=1, gt=0)
+    notice_h: float = Field(default=24.0, ge=0.0, allow_inf_nan=False, description="before each batch")
     jitter_h: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
 
     def draw(self, rng: np.random.Generator, context: EventContext) -> NDArray[np.void]:
@@ -39,4 +40,4 @@ class Maintenance(Cause):
         batch = np.arange(nodes.size) // self.nodes_at_once
         at_s = (begin_h[:, None] + batch[None, :] * (self.lasting_h + self.gap_h)).ravel() * HOUR_S
         kept = at_s < context.horizon_s
-        return away(np.tile(nodes, n_rounds)[kept], at_s[kept], at_s[kept] + self.lasting_h * HOUR_S)
+        return away(np.tile(nodes, n_rounds)[kept], at_s[kept], at_s[kept] + self.lasting_h * HOUR_S, self.notice_h * HOUR_S)

@@ -32,9 +32,21 @@ def off_spells(
     return owner[order], from_s[order], to_s[order]
 
 
-def away(nodes: Ints, from_s: Floats, to_s: Floats) -> NDArray[np.void]:
-    """NODE_DOWN rows of nodes that are away in [from_s, to_s); to_s may be inf."""
-    return rows(Effect.NODE_DOWN, from_s, nodes, to_s - from_s)
+def away(nodes: Ints, from_s: Floats, to_s: Floats, notice_s: float = 0.0) -> NDArray[np.void]:
+    """NODE_DOWN rows of nodes that are away in [from_s, to_s), to_s may be inf; before them NODE_NOTICE rows.
+
+    A notice comes `notice_s` ahead, but not before time 0 or while the node is away; value = seconds left.
+    """
+    down = rows(Effect.NODE_DOWN, from_s, nodes, to_s - from_s)
+    if notice_s <= 0.0 or not from_s.size:
+        return down
+    order = np.lexsort((from_s, nodes))
+    same = np.concatenate([[False], nodes[order][1:] == nodes[order][:-1]])
+    back_s = np.zeros(from_s.size)
+    back_s[order] = np.where(same, np.concatenate([[0.0], to_s[order][:-1]]), 0.0)
+    said_s = np.maximum(from_s - notice_s, back_s)
+    kept = said_s < from_s
+    return np.concatenate([rows(Effect.NODE_NOTICE, said_s[kept], nodes[kept], (from_s - said_s)[kept]), down])
 
 
 def members(owner: Ints, group: Ints) -> tuple[Ints, Ints]:

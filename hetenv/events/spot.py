@@ -68,11 +68,13 @@ class PriceMarket(Part):
 class Spot(PublishedCause):
     """Nodes of spot pools are reclaimed and come back, each pool by its own market.
 
-    Effect: NODE_DOWN, value = seconds until the node is back. Presets hold measured up and down times.
+    Effects: NODE_DOWN, value = seconds until the node is back, and NODE_NOTICE before it (providers give 30 s to 120 s: AWS
+    two minutes, Google Cloud and Azure 30 s, by their documentation). Presets hold measured up and down times.
     """
 
     kind: Literal["spot"] = "spot"
     pools: tuple[str, ...] = Field(min_length=1, description="whose nodes are spot capacity")
+    notice_s: float = Field(default=0.0, ge=0.0, allow_inf_nan=False, description="between notice and reclaim")
     market: Annotated[CapacityMarket | PriceMarket, Field(discriminator="kind")]
 
     def draw(self, rng: np.random.Generator, context: EventContext) -> NDArray[np.void]:
@@ -81,5 +83,5 @@ class Spot(PublishedCause):
         for pool in self.pools:
             nodes = self.nodes_of(context.cluster, (pool,))
             node, from_s, to_s = self.market.spells(rng, nodes.size, context.horizon_s)
-            drawn.append(away(nodes[node], from_s, to_s))
+            drawn.append(away(nodes[node], from_s, to_s, self.notice_s))
         return np.concatenate(drawn)

@@ -17,8 +17,16 @@ DECIMALS = 2
 """Speed factors are rounded, so that a row is written only where one changes."""
 
 
+class HeatWave(Part):
+    """Days that are hotter than usual, all at once."""
+
+    from_h: float = Field(ge=0.0, allow_inf_nan=False, description="since time 0")
+    lasting_h: float = Field(gt=0.0, allow_inf_nan=False)
+    hotter_c: float = Field(ge=-60.0, le=60.0)
+
+
 class SiteHeat(Part):
-    """Outside temperature = mean + swing x day's cosine (top at 15 h local time) + noise, deg C; and what it costs.
+    """Outside temperature = mean + swing x day's cosine (top at 15 h local time) + noise + waves, deg C; and what it costs.
 
     GPUs keep their speed up to `throttle_from_c` and lose `loss_per_c` of it for each degree above, down to `floor`.
     """
@@ -28,6 +36,7 @@ class SiteHeat(Part):
     noise_c: float = Field(default=2.0, ge=0.0, le=20.0, description="standard deviation")
     correlation_h: float = Field(default=12.0, gt=0.0, description="time in which the noise forgets")
     utc_offset_h: float = Field(default=0.0, ge=-12.0, le=14.0)
+    waves: tuple[HeatWave, ...] = ()
     throttle_from_c: float = Field(default=30.0, ge=-60.0, le=80.0)
     loss_per_c: float = Field(default=0.02, ge=0.0, le=1.0)
     floor: float = Field(default=0.5, gt=0.0, le=1.0)
@@ -39,6 +48,9 @@ class SiteHeat(Part):
         found: NDArray[np.float64] = (
             self.mean_c + self.swing_c * day + self.noise_c * autoregressive(noise, step_s, self.correlation_h * HOUR_S)
         )
+        middle_h = (np.arange(noise.size) + 0.5) * step_s / HOUR_S
+        for wave in self.waves:
+            found += wave.hotter_c * ((middle_h >= wave.from_h) & (middle_h < wave.from_h + wave.lasting_h))
         return found
 
     def speed(self, temperature_c: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -50,11 +62,16 @@ class SiteHeat(Part):
 
 
 class Thermal(Cause):
-    """All nodes of a site throttle with its temperature. Effect: NODE_SPEED, where the factor changes."""
+    """All nodes of a site throttle with its temperature, which also sets the PUE of the site.
+
+    Effects: SITE_TEMPERATURE each step (unless `states_temperature` is off because another source does), NODE_SPEED where
+    the factor changes.
+    """
 
     kind: Literal["thermal"] = "thermal"
     sites: dict[str, SiteHeat] = Field(min_length=1, description="site name -> heat")
     step_s: float = Field(default=900.0, ge=60.0, allow_inf_nan=False)
+    states_temperature: bool = True
     start_hour_utc: float = Field(default=0.0, ge=0.0, lt=24.0, description="of time 0")
 
     def draw(self, rng: np.random.Generator, context: EventContext) -> NDArray[np.void]:
@@ -66,6 +83,8 @@ class Thermal(Cause):
             site = self.site_of(cluster, name, "sites")
             nodes = np.flatnonzero(cluster.pool_site[cluster.node_pool] == site)
             temperature_c = heat.temperature_c(rng.standard_normal(n_steps), self.step_s, self.start_hour_utc)
+            if self.states_temperature:
+                drawn.append(rows(Effect.SITE_TEMPERATURE, np.arange(n_steps) * self.step_s, site, temperature_c))
             speed = heat.speed(temperature_c)
             changes = np.flatnonzero(speed != np.concatenate([[1.0], speed[:-1]]))
             at_s = np.repeat(changes * self.step_s, nodes.size)

@@ -23,5 +23,6 @@ def cluster() -> Cluster:
 def requests() -> NDArray[np.void]:
     rows = new_requests(7)
     rows["submit_s"] = np.arange(7) * 600.0
-    rows["work"] = 3600.0
+    rows["work"], rows["believed_work"] = 3600.0, 3000.0
+    rows["max_gpus"], rows["elasticity"] = 4, np.arange(7) % 3
     return rows

@@ -45,17 +45,30 @@ FOLDER = Path(__file__).parent / "data"
 EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "capacity_replay": [
         {"format": "bamboo", "path": "events.csv", "pool": "new", "start_h": "seeded", "end": "wrap"},
-        {"format": "bamboo", "path": "counts.txt", "pool": "old", "map": "share"},
+        {"format": "bamboo", "path": "counts.txt", "pool": "old", "map": "share", "notice_s": 3600},
         {"format": "skypilot_spot", "path": "spot.json", "pool": "spare", "start_h": "seeded", "end": "wrap"},
     ],
     "spot": [
         {"pools": ["old"], "preset": "bamboo_p3"},
-        {"pools": ["new", "spare"], "market": {"kind": "price"}},
+        {"pools": ["new", "spare"], "market": {"kind": "price"}, "notice_s": 120},
         {"pools": ["old"], "market": {"kind": "capacity", "up_mean_h": 2, "down_mean_h": 1}},
     ],
     "congestion": [
         {"process": {"kind": "hash"}},
         {"process": {"kind": "spells", "apart_mean_h": 3, "lasting_mean_h": 1}, "level": "intra", "pools": ["old"]},
+    ],
+    "job_ranges": [
+        {"apart_mean_h": 10, "lasting_mean_h": 5},
+        {"jobs_share": 0.5, "apart_mean_h": 3, "lasting_mean_h": 1, "gpus_share": 0},
+    ],
+    "power_caps": [
+        {"sites": {"south": {"calls": {"apart_mean_h": 6, "lasting_mean_h": 2, "cap_w": 5e3}}}},
+        {
+            "sites": {
+                "north": {"always_w": 2e4, "calendar": [{"from_hour": 17, "to_hour": 20, "cap_w": 1e4}]},
+                "east": {"calendar": [{"from_hour": 22, "to_hour": 2, "cap_w": 1e3, "weekdays": [0]}]},
+            }
+        },
     ],
     "lending": [
         {"pools": ["old", "new"], "random": {"home_mean_h": 8, "lent_mean_h": 4, "group_nodes": 2}},
@@ -162,11 +175,11 @@ def test_values_are_in_range(source: EventSource, cluster: Cluster, requests: ND
     for effect in np.unique(found["effect"]):
         values = found["value"][found["effect"] == effect]
         assert not np.isnan(values).any()
-        if effect != Effect.NODE_DOWN:
+        if effect not in (Effect.NODE_DOWN, Effect.SITE_POWER_CAP):
             assert np.isfinite(values).all()
-        if effect in (Effect.NODE_DOWN, Effect.NODE_SPEED, Effect.LINK_BANDWIDTH):
+        if effect in (Effect.NODE_DOWN, Effect.NODE_SPEED, Effect.LINK_BANDWIDTH, Effect.SITE_POWER_CAP):
             assert np.all(values > 0)
-        if effect in (Effect.SITE_RENEWABLE, Effect.SITE_CARBON):
+        if effect in (Effect.NODE_NOTICE, Effect.JOB_RANGE, Effect.SITE_RENEWABLE, Effect.SITE_CARBON):
             assert np.all(values >= 0)
 
 

@@ -59,12 +59,15 @@ def test_co_tenants_slow_a_group_at_once(large: Cluster) -> None:
 def test_heat_throttles_in_the_afternoon(cluster: Cluster) -> None:
     heat = {"mean_c": 30, "swing_c": 8, "noise_c": 0, "throttle_from_c": 34, "loss_per_c": 0.05, "floor": 0.85}
     found = draw(Thermal.model_validate({"sites": {"south": heat}}), cluster, 24)
-    assert set(found["target"]) == {3, 4, 5, 6, 7} and set(found["effect"]) == {Effect.NODE_SPEED}
+    stated = found[found["effect"] == Effect.SITE_TEMPERATURE]
+    assert set(stated["target"]) == {1} and stated.size == 96 and stated["value"].max() == pytest.approx(38, abs=0.01)
+    found = found[found["effect"] == Effect.NODE_SPEED]
+    assert set(found["target"]) == {3, 4, 5, 6, 7}
     at_h = found["at"] / HOUR_S
     # 30 + 8 cos = 34 at 4 h from 15 h: throttled from 11 to 19 h, 0.85 from 37 deg C on
     assert 10.9 <= at_h.min() <= 11.6 and 18.4 <= at_h.max() <= 19.1
     assert found["value"].min() == 0.85 and found["value"][np.argmax(found["at"])] == 1.0
-    cool = draw(Thermal.model_validate({"sites": {"south": {**heat, "mean_c": 10}}}), cluster, 24)
+    cool = draw(Thermal.model_validate({"sites": {"south": {**heat, "mean_c": 10}}, "states_temperature": False}), cluster, 24)
     assert cool.size == 0
 
 
@@ -72,6 +75,16 @@ def test_heat_by_hand() -> None:
     heat = SiteHeat(mean_c=20, swing_c=10, noise_c=0, throttle_from_c=25, loss_per_c=0.1, floor=0.3)
     assert heat.temperature_c(np.zeros(24), HOUR_S, 0.0)[[14, 2]] == pytest.approx([29.914, 10.086], abs=1e-3)
     assert heat.speed(np.array([20.0, 26.0, 31.0, 40.0])).tolist() == [1.0, 0.9, 0.4, 0.3]
+
+
+def test_a_heat_wave_adds_to_the_day(cluster: Cluster) -> None:
+    wave = {"from_h": 24, "lasting_h": 48, "hotter_c": 9}
+    plain, hot = (
+        draw(Thermal.model_validate({"sites": {"east": {"mean_c": 20, "waves": waves}}, "step_s": 3600}), cluster, 96)
+        for waves in ([], [wave])
+    )
+    plain, hot = (found["value"][found["effect"] == Effect.SITE_TEMPERATURE] for found in (plain, hot))
+    assert hot - plain == pytest.approx(np.repeat([0.0, 9.0, 0.0], [24, 48, 24]))
 
 
 def exact_worst_load(flows: int, uplinks: int) -> tuple[float, float]:
@@ -122,6 +135,13 @@ def test_factors_of_several_sources_multiply() -> None:
     assert merged["value"][-1] == 0.9  # what holds in the end is the spread alone, to the bit
     assert together["down"] is down
     assert {"spread": spread.tobytes(), "slow": slow.tobytes(), "heat": heat.tobytes()} == before
+
+
+def test_of_several_caps_the_lowest_counts() -> None:
+    calls = rows(Effect.SITE_POWER_CAP, [10.0, 30.0], 0, [500.0, np.inf])
+    calendar = rows(Effect.SITE_POWER_CAP, [20.0, 40.0], 0, [700.0, np.inf])
+    together = compose({"calls": calls, "calendar": calendar})
+    assert list(together["calls"]["value"]) == [500.0, 700.0] and list(together["calendar"]["value"]) == [500.0, np.inf]
 
 
 def test_a_source_alone_keeps_its_rows() -> None:
