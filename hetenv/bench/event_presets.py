@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -14,7 +14,7 @@ from hetenv.errors import ScenarioError
 from hetenv.events import EventConfig
 from hetenv.events.rates import Measured, measure
 from hetenv.events.stream import EventContext, EventSource
-from hetenv.units import DAY_S
+from hetenv.units import DAY_S, HOUR_S
 from hetenv.workload.requests import requests
 
 N_EPISODES: Final = 200
@@ -37,8 +37,8 @@ class PresetRow:
 
 @cache
 def surroundings(kind: str) -> EventContext:
-    """What a preset of a kind is drawn in: pools of 16 nodes (32 for spot), 30 days (a year for domains), 500 jobs."""
-    n_pools, nodes, days = {"spot": (1, 32, 14.0), "domains": (64, 16, 365.25)}.get(kind, (16, 16, 30.0))
+    """What a preset of a kind is drawn in: pools of 16 nodes (32 for spot), 30 days (a year for domains and renewables), 500 jobs."""
+    n_pools, nodes, days = {"spot": (1, 32, 14.0), "domains": (64, 16, 365.25), "renewables": (1, 1, 365.0)}.get(kind, (16, 16, 30.0))
     pools = tuple(PoolConfig(name=f"p{k}", accelerator="A100-SXM-80", nodes=nodes) for k in range(min(n_pools, 62)))
     jobs = requests(500)
     jobs["work"], jobs["believed_work"] = 3600.0, 3600.0
@@ -50,14 +50,20 @@ def surroundings(kind: str) -> EventContext:
 def measured(preset: str, n_episodes: int = N_EPISODES) -> list[PresetRow]:
     """Each published figure of a preset beside the drawn one."""
     entry = catalog.event_presets()[preset]
-    stated = {"pools": ("p0",)} if entry.kind == "spot" else {}
-    source = _PARSE.validate_python({"kind": entry.kind, "preset": preset, **stated})
+    source = _PARSE.validate_python({"kind": entry.kind, **_stated(entry.kind, preset)})
     context = surroundings("domains" if "domains" in entry.fields else entry.kind)
     found = measure(source, context, tuple(entry.figures), n_episodes)
     return [
         PresetRow(entry.kind, preset, figure, published, found[figure], entry.source)
         for figure, published in entry.figures.items()
     ]
+
+
+def _stated(kind: str, preset: str) -> dict[str, Any]:
+    """Fields of a cause that is a preset and nothing more."""
+    if kind == "renewables":
+        return {"sites": {"site": {"preset": preset}}, "step_s": HOUR_S, "day_of_year": 1}
+    return {"preset": preset, **({"pools": ("p0",)} if kind == "spot" else {})}
 
 
 def table(n_episodes: int = N_EPISODES) -> list[PresetRow]:

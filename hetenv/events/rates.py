@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetenv.errors import ScenarioError, unknown
+from hetenv.events.signals import Signal
 from hetenv.events.stream import Effect, EventClock, EventContext, EventSource, source_rng
-from hetenv.units import DAY_S
+from hetenv.units import DAY_S, HOUR_S, JOULE_PER_KWH, JOULE_PER_MWH, KILO
 
 MONTH_S: Final = 365.25 / 12.0 * DAY_S
+YEAR_S: Final = 365.0 * DAY_S
 Ratio = tuple[float, float]
 Figure = Callable[[NDArray[np.void], EventContext], Ratio]
 
@@ -104,6 +106,28 @@ def _share(effect: Effect) -> Figure:
     return found
 
 
+def _site_hours(effect: Effect, below: float) -> Figure:
+    """Hours a year of the first site for which a signal is below a threshold."""
+
+    def found(drawn: NDArray[np.void], context: EventContext) -> Ratio:
+        signal = Signal.of_rows(drawn, effect, 0, 0.0, context.horizon_s)
+        times, values = signal.steps(0.0, context.horizon_s)
+        seconds = np.diff(times, append=context.horizon_s)
+        return float(seconds[values < below].sum()) / HOUR_S, context.horizon_s / YEAR_S
+
+    return found
+
+
+def _site_mean(effect: Effect, per_unit: float) -> Figure:
+    """Mean of a signal of the first site."""
+
+    def found(drawn: NDArray[np.void], context: EventContext) -> Ratio:
+        signal = Signal.of_rows(drawn, effect, 0, 0.0, context.horizon_s)
+        return signal.integral(0.0, context.horizon_s) * per_unit, context.horizon_s
+
+    return found
+
+
 FIGURES: Final[Mapping[str, Figure]] = {
     "failures_per_1000_node_days": _failures,
     "failures_per_1000_group_months": _group_failures,
@@ -113,5 +137,9 @@ FIGURES: Final[Mapping[str, Figure]] = {
     "nodes_per_reclaim": _per_reclaim,
     "share_failed": _share(Effect.JOB_CRASH),
     "share_cancelled": _share(Effect.JOB_CANCEL),
+    "mean_carbon_g_per_kwh": _site_mean(Effect.SITE_CARBON, KILO * JOULE_PER_KWH),
+    "hours_below_100_g_per_year": _site_hours(Effect.SITE_CARBON, 100.0 / KILO / JOULE_PER_KWH),
+    "mean_price_usd_per_mwh": _site_mean(Effect.SITE_PRICE, JOULE_PER_MWH),
+    "negative_price_hours_per_year": _site_hours(Effect.SITE_PRICE, 0.0),
 }
 """Name in `published` of catalog/event_presets.csv -> (sum above, sum below) of one episode."""

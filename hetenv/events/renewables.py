@@ -1,11 +1,12 @@
 """Solar and wind power of sites, and carbon intensity and price of their grids, by formula. Measured series: `series`."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from hetenv import catalog
 from hetenv.errors import ScenarioError, unknown
 from hetenv.events import energy_libraries
 from hetenv.events.curtailment import Curtailment, curtailed_w
@@ -69,8 +70,9 @@ class GridPrice(_Part):
 
 
 class SiteWeather(_Part):
-    """What the sun, the wind and the grid do at one site."""
+    """What the sun, the wind and the grid do at one site. A `preset` states fields of a region; those beside it win."""
 
+    preset: str | None = Field(default=None, description="a row of catalog/event_presets.csv of kind renewables")
     latitude_deg: float = Field(ge=-90.0, le=90.0)
     utc_offset_h: float = Field(default=0.0, ge=-12.0, le=14.0, description="local solar time minus UTC; 15 deg of longitude an hour")
     cloudiness: float = Field(default=0.4, gt=0.0, lt=1.0, description="median share of the sky that is covered")
@@ -82,6 +84,13 @@ class SiteWeather(_Part):
     price: GridPrice | None = None
     local_demand_w: float = Field(default=0.0, ge=0.0, allow_inf_nan=False, description="of others at the site; served first")
     curtailed: tuple[Curtailment, ...] = Field(default=(), description="power of others that the grid cannot use at times")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_preset(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or data.get("preset") is None:
+            return data
+        return {**catalog.event_preset("renewables", data["preset"]).fields, **data}
 
 
 class Renewables(_Part):

@@ -68,6 +68,27 @@ def test_figures_of_rows_by_hand() -> None:
     assert found["nodes_per_reclaim"] == (3, 2) and found["share_failed"] == (2, 4)
 
 
+def test_figures_of_sites_by_hand() -> None:
+    context = EventContext(surroundings("renewables").cluster, np.zeros(0), 4 * 3600.0)
+    price = rows(Effect.SITE_PRICE, [0, 3600, 9000], 0, np.array([-20.0, 40.0, -0.5]) / 3.6e9)
+    carbon = rows(Effect.SITE_CARBON, [0, 7200], 0, np.array([99.0, 101.0]) / 3.6e9)
+    found = {name: figure(np.concatenate([carbon, price]), context) for name, figure in FIGURES.items() if name.endswith(("_year", "wh"))}
+    year = 4 / 8760
+    assert found["negative_price_hours_per_year"] == pytest.approx((1 + 1.5, year))
+    assert found["hours_below_100_g_per_year"] == pytest.approx((2, year))
+    assert found["mean_price_usd_per_mwh"] == pytest.approx((3600 * (-20 + 60 - 0.75), 4 * 3600))
+    assert found["mean_carbon_g_per_kwh"] == pytest.approx((7200 * 200, 4 * 3600))
+
+
+def test_a_site_may_take_its_weather_from_a_preset() -> None:
+    site = TypeAdapter(EventConfig).validate_python(
+        {"kind": "renewables", "sites": {"a": {"preset": "caiso_2023", "cloudiness": 0.6, "solar": {"peak_w": 5}}}}
+    ).sites["a"]
+    assert (site.latitude_deg, site.cloudiness, site.carbon.solar_share, site.solar.peak_w) == (37, 0.6, 0.5, 5)
+    with pytest.raises(ValidationError, match="unknown preset of renewables 'caiso'; did you mean 'caiso_2023'"):
+        TypeAdapter(EventConfig).validate_python({"kind": "renewables", "sites": {"a": {"preset": "caiso"}}})
+
+
 def test_an_unknown_figure_is_named() -> None:
     with pytest.raises(ScenarioError, match="unknown figure 'availabilty'; did you mean 'availability'"):
         measure(Failures(mtbf_h=1), surroundings("spot"), ("availabilty",), 1)
