@@ -91,7 +91,7 @@ def test_every_command_has_help_with_an_example(capsys: Captured) -> None:
     assert "Commands" in call(capsys, "--help")
     names = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
     expected = {"scenarios", "run", "bench", "plan", "speed", "schema", "warmup", "tune"}
-    assert set(names) == expected | {"validate", "calibrate", "fit-stacks"} | {"reference", "presets"}
+    assert set(names) == expected | {"validate", "calibrate", "fit-stacks"} | {"reference", "backtest", "presets", "ablate"}
     for command in [[name] for name in names] + [["trace", "show"]]:
         assert "Example: hetenv" in call(capsys, *command, "--help"), command
 

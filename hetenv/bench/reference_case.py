@@ -43,7 +43,7 @@ def scenario_of(
     data = {
         "name": name,
         "summary": "a reference case",
-        "horizon_s": NEVER_S,
+        "horizon_s": rest.pop("horizon_s", NEVER_S),
         "cluster": {"pools": [{"name": "pool", "accelerator": ACCELERATOR, **pool}]},
         "classes": {f"on_{n}": {"kind": "fixed", "gpu_counts": [n], **costs} for n in np.unique(gpus).astype(int).tolist()},
         "workload": {"kind": "listed", "jobs": jobs},

@@ -89,11 +89,7 @@ def run_compiled(compiled: Compiled, policy: AnyPolicy, seed: int) -> Result:
     began_s = time.perf_counter()
     policy.reset(seed)
     watch = _Stopwatch()
-    simulator = (
-        _run_planner(compiled, policy, seed, watch)
-        if isinstance(policy, Planner)
-        else _run_policy(compiled, policy, seed, watch)
-    )
+    simulator = simulated(compiled, policy, seed, watch)
     found = metrics(simulator)
     wall_s = time.perf_counter() - began_s
     scenario = compiled.scenario
@@ -110,6 +106,12 @@ def run_compiled(compiled: Compiled, policy: AnyPolicy, seed: int) -> Result:
         "decision_max_s": watch.max_s if watch.decisions else None,
         "wall_s": wall_s,
     }
+
+
+def simulated(compiled: Compiled, policy: AnyPolicy, seed: int, watch: _Stopwatch | None = None) -> Simulator:
+    """The simulator at the end of an episode. The policy is to be reset before."""
+    drive_with = _run_planner if isinstance(policy, Planner) else _run_policy
+    return drive_with(compiled, policy, seed, watch or _Stopwatch())  # type: ignore[arg-type]
 
 
 def _run_policy(compiled: Compiled, policy: Policy, seed: int, watch: _Stopwatch) -> Simulator:

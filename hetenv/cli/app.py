@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from hetenv.cli import accuracy, presets
+from hetenv.cli.backtest import backtest
 from hetenv.cli.reference import reference
 from hetenv.errors import ScenarioError
 
@@ -208,6 +209,7 @@ app.command()(accuracy.calibrate)
 app.command("fit-stacks")(accuracy.fit_stacks)
 app.command()(presets.presets)
 app.command()(reference)
+app.command()(backtest)
 
 
 @app.command()
