@@ -26,6 +26,8 @@ from hetenv.events.stream import SIGNAL_EFFECTS, Effect, EventClock, EventContex
 from hetenv.moves import add_moves
 from hetenv.objective import Account, Objective
 from hetenv.workload import JobClass, PlainClass, WorkloadConfig, WorkloadContext
+from hetenv.workload.mapping import classes as mapped_classes
+from hetenv.workload.mapping import mappings
 
 SCENARIO_FOLDERS: Final = (Path(__file__).parent / "scenarios", Path(__file__).parent.parent / "scenarios")
 Capability = Literal["replan", "resize", "migrate", "preempt", "wait", "degrade"]
@@ -157,6 +159,17 @@ class Scenario(_Config):
     )
     primary_metric: str = "objective"
     folder: Path | None = Field(default=None, exclude=True, description="where the file lies; set by `load`")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mapped_classes(cls, data: Any) -> Any:
+        """A shipped mapping of a trace brings its classes along; the scenario's own of the same name go before them."""
+        workload = data.get("workload") if isinstance(data, dict) else None
+        name = workload.get("mapping") if isinstance(workload, dict) else getattr(workload, "mapping", None)
+        own = data.get("classes", {}) if isinstance(data, dict) else None
+        if not isinstance(name, str) or name not in mappings() or not isinstance(own, dict):
+            return data
+        return {**data, "classes": {**mapped_classes(name), **own}}
 
     @model_validator(mode="after")
     def _unique_sources(self) -> "Scenario":

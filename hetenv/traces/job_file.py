@@ -19,7 +19,7 @@ from hetenv.errors import TraceError
 from hetenv.traces.csv_file import CsvFile
 from hetenv.traces.nodes import SideTable, together
 from hetenv.traces.statistics import stamp
-from hetenv.traces.trace import TRACE_ROW, UNTYPED, LoadReport, Outcome, Trace, offered
+from hetenv.traces.trace import UNTYPED, LoadReport, Outcome, Trace, offered, trace_rows
 from hetenv.units import HOUR_S
 
 MAX_GPUS: Final = 1_000_000
@@ -132,7 +132,7 @@ class JobFile:
 
     def table(self) -> NDArray[np.void]:
         """Kept rows as TRACE_ROW without labels."""
-        rows = np.zeros(int(self.kept.sum()), TRACE_ROW)
+        rows = trace_rows(int(self.kept.sum()))
         for name in COLUMNS:
             rows[name] = self.columns[name][self.kept]
         rows["line"] = self.lines[self.kept]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hetenv.errors import TraceError
 from hetenv.traces import csv_file, philly_statistics
 from hetenv.traces.csv_file import CsvFile
-from hetenv.traces.trace import TRACE_ROW, UNTYPED, LoadReport, Trace
+from hetenv.traces.trace import UNTYPED, LoadReport, Trace, trace_rows
 from hetenv.units import HOUR_S
 
 COLUMNS: Final = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
@@ -45,7 +45,7 @@ def load(path: Path) -> Trace:
         raise TraceError(f"{path}: empty trace: no usable row among {kept.size} ({reasons or 'no rows'})")
     origin = when[kept].min().astype("datetime64[D]")
     names, group = np.unique(groups_of[kept], return_inverse=True)
-    rows = np.zeros(int(kept.sum()), TRACE_ROW)
+    rows = trace_rows(int(kept.sum()))
     rows["submit_s"] = (when[kept] - origin) / np.timedelta64(1, "s")
     rows["duration_s"], rows["gpus"], rows["group"] = duration_s[kept], gpus[kept], group
     rows["line"] = np.concatenate([table.lines for table in tables])[kept]

@@ -33,6 +33,14 @@ TRACE_ROW: Final = np.dtype(
 """`duration_s` is NaN for formats that state work only (Gavel, Sia, Azure's requests)."""
 
 
+def trace_rows(n: int) -> NDArray[np.void]:
+    """n rows that state nothing: no wait, limit or steps (NaN), weight 1."""
+    rows = np.zeros(n, TRACE_ROW)
+    rows["wait_s"] = rows["limit_s"] = rows["steps"] = np.nan
+    rows["weight"] = 1.0
+    return rows
+
+
 class Outcome(IntEnum):
     """How the recorded job ended; the duration is the time that it ran, whatever the outcome."""
 

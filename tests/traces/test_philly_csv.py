@@ -58,6 +58,7 @@ def test_a_small_file_by_hand(tmp_path: Path, small: str) -> None:
     assert trace.report.noted == {"exact duplicate rows, kept": 1, "rows of zero duration, kept": 1}
     assert trace.report.gpu_hours == {"any": pytest.approx((28_800 + 200) / 3600)}
     assert trace.statistics["sorted"] is False and trace.statistics["n_zero_duration"] == 1
+    assert np.all(trace.rows["weight"] == 1) and np.isnan(trace.rows["wait_s"]).all()
     assert not trace.rows.flags.writeable
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from hetenv.errors import ScenarioError, TraceError
+from hetenv.scenario import parse
 from hetenv.workload import TraceWorkload, WorkloadContext
 from hetenv.workload.trace import split_of
 
@@ -155,3 +156,65 @@ def test_files_that_are_not_there(tmp_path: Path, make_context: MakeContext, mon
 def test_bad_fields_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         workload(**fields)
+
+
+SWF = "{job} {submit} 0 {run} {gpus} -1 -1 -1 {limit} -1 1 7 {kind} 3 1 -1 -1 -1"
+CLUSTER = {"pools": [{"name": "a", "accelerator": "A100-SXM-80", "nodes": 4, "inter_link": "IB-HDR-4x"}]}
+
+
+def write_swf(folder: Path, n: int = 60) -> str:
+    lines = [
+        SWF.format(job=k + 1, submit=10 * k, run=(60, 7200)[k % 2], gpus=(1, 4, 16)[k % 3], limit=9000, kind=-1) for k in range(n)
+    ]
+    (folder / "log.swf").write_text("\n".join(lines), encoding="utf-8")
+    return "log.swf"
+
+
+@pytest.mark.parametrize("mapping", ["vision", "language", "mixed"])
+def test_a_mapping_brings_its_classes_and_every_job_keeps_its_run_time(tmp_path: Path, mapping: str) -> None:
+    workload = {"kind": "trace", "format": "swf", "path": write_swf(tmp_path), "mapping": mapping, "window": "all"}
+    data = {"name": "x", "summary": "x", "horizon_s": 3600, "cluster": CLUSTER, "workload": workload, "knowledge": {"work": "estimate"}}
+    compiled = parse(data, tmp_path / "x.yaml").compile()
+    requests = compiled.sample(0, 0).requests
+    rows = TraceWorkload.model_validate(workload).load(tmp_path).rows
+    assert requests.size == 60 and not requests["rejected"].any()
+    for request, row in zip(requests, rows):
+        rate = compiled.configurations.reference_rate(request["job_class"], row["gpus"], row["gpus"], request["pools"])
+        assert request["work"] == pytest.approx(row["duration_s"] * rate) and request["min_gpus"] == row["gpus"]
+        assert request["believed_s"] == pytest.approx(9000.0)
+    used = {list(compiled.scenario.classes)[index] for index in requests["job_class"]}
+    assert len(used) >= 4
+    assert np.array_equal(requests["job_class"], compiled.sample(7, 3).requests["job_class"])  # one job, one class
+    reseeded = parse({**data, "workload": {**workload, "mapping_seed": 1}}, tmp_path / "x.yaml").compile()
+    assert not np.array_equal(requests["job_class"], reseeded.sample(0, 0).requests["job_class"])
+
+
+def test_a_format_without_run_times_takes_work_by_kind(tmp_path: Path, make_context: MakeContext) -> None:
+    (tmp_path / "a.trace").write_text("A3C\tcmd\t-n\t1\t700\t0.0\t1\nLM\tcmd\t-n\t1\t90\t5.0\t2\n", encoding="utf-8")
+    gavel = {"format": "gavel", "path": "a.trace", "job_class": None, "window": "all"}
+    rows = draw(workload(**gavel, by_kind={"A3C": "fixed", "LM": "table"}), make_context(folder=tmp_path))
+    assert list(rows["work"]) == [700, 90] and list(rows["job_class"]) == [0, 1] and rows["checkpoint_interval"][1] == 50
+    with pytest.raises(ScenarioError, match=r"workload\.by_kind: unknown kind 'LM'"):
+        draw(workload(**gavel, by_kind={"A3C": "fixed"}), make_context(folder=tmp_path))
+    with pytest.raises(ScenarioError, match=r"workload\.by_kind\.LM: unknown job class 'tabel'"):
+        draw(workload(**gavel, by_kind={"A3C": "fixed", "LM": "tabel"}), make_context(folder=tmp_path))
+    (tmp_path / "w.csv").write_text("name,time,application,num_replicas\na,3,bert,2\n", encoding="utf-8")
+    sia = {"format": "sia", "path": "w.csv", "job_class": "fixed"}
+    with pytest.raises(ScenarioError, match=r"workload\.kind_work: sia states neither run time nor work of kind 'bert'"):
+        draw(workload(**sia), make_context(folder=tmp_path))
+    context = make_context(folder=tmp_path)
+    assert draw(workload(**sia, window="all", kind_work={"bert": 12.5}), context)["work"] == [12.5]
+    with pytest.raises(ScenarioError, match=r"workload\.splits\.test: the trace's times are relative"):
+        draw(workload(**sia, splits=SPLITS, kind_work={"bert": 12.5}), context)
+
+
+@pytest.mark.parametrize("fields", [{"job_class": None}, {"mapping": "mixed"}, {"job_class": None, "mapping": "mixde"}])
+def test_one_source_of_classes_is_stated(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=r"give one of job_class, by_kind and mapping|unknown trace mapping 'mixde'; did you mean"):
+        workload(**fields)
+
+
+def test_a_folder_without_jobs_is_a_trace_error(tmp_path: Path, make_context: MakeContext) -> None:
+    (tmp_path / "nodes.csv").write_text("gpu_model,gpu_capacity_num,cpu_num,node_name\nA10,1,1,n\n", encoding="utf-8")
+    with pytest.raises(TraceError, match="holds no jobs"):
+        draw(workload(format="spot2026", path="nodes.csv"), make_context(folder=tmp_path))
