@@ -11,6 +11,7 @@ import typer
 from hetenv.cli import accuracy, presets
 from hetenv.cli.backtest import backtest
 from hetenv.cli.reference import reference
+from hetenv.cli.trace_fit import trace_fit
 from hetenv.errors import ScenarioError
 
 app = typer.Typer(
@@ -279,6 +280,9 @@ def tune(
         _print_json(found)
     else:
         show.pairs(f"index, tuned for {found['scenario']}", {**found, **found["parameters"]})
+
+
+trace_app.command("fit")(trace_fit)
 
 
 @trace_app.command("show")
