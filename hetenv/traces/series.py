@@ -145,6 +145,8 @@ def assemble(rows: Rows, statistics: dict[str, Any], default: str | None = None)
     good = ~np.isnat(rows.when) if is_date else np.isfinite(rows.when)
     if not good.any():
         raise TraceError(f"{', '.join(rows.files)}: empty series: no usable row among {good.size}")
+    if not rows.columns:
+        raise TraceError(f"{', '.join(rows.files)}: empty series: no column holds a number")
     origin, at_s = _seconds(rows.when, good, rows.shift_s)
     region_of = np.full(good.size, "") if rows.regions is None else rows.regions.astype(str)
     names = np.unique(region_of[good])

@@ -200,6 +200,12 @@ def test_wide_rows_whose_two_stamps_differ_are_counted(write: Write) -> None:
     assert found.statistics["n_missing_ci"] == 1 and found.pick("power_production_wind_avg").unit == "MW"
 
 
+def test_a_wide_file_without_any_number_is_refused(write: Write) -> None:
+    header = "datetime,carbon_intensity_avg,power_production_solar_avg,power_production_wind_avg"
+    with pytest.raises(TraceError, match="no column holds a number"):
+        load("electricitymaps_wide", write(header, "2020-01-01T00:00:00+00:00,,x,"))
+
+
 def test_vessim_seconds_stay_relative_and_dates_need_a_zone(write: Write) -> None:
     solar = load("vessim", write("time,Berlin,Lagos", "0,0.0,0.5", "300,0.1,0.6"))
     assert solar.pick("Lagos").origin is None and list(solar.pick("Lagos").at_s) == [0, 300]
