@@ -4,6 +4,9 @@ A decision is one `env.step` with a legal action, resets included. Actions are u
 first pass from the same seed and replayed under the clock REPLAYS times, so that drawing them costs nothing. The fastest replay
 counts, as what else the machine does can only slow one down; `noise` is the slowest replay's time over the fastest one's, the
 largest of all measurements: a difference below it means nothing.
+
+Estimates of the performance model are counted three ways: closed form (`perf_estimates`: plans on one kind of device, from arrays),
+pipelines over two kinds of devices with the best layer split (`mixed_estimates`), and exact block by block (`recurrence_estimates`).
 """
 
 import os
@@ -22,8 +25,11 @@ from numpy.typing import NDArray
 from hetenv.bench.compiled import compiled_scenario
 from hetenv.env.core import EnvCore
 from hetenv.perf import Devices, Training, estimate_many
+from hetenv.perf.rows import ESTIMATE_ROW, Reason
+from hetenv.perf.schedule import makespan_s
 from hetenv.perf.search import plan_space, search
-from hetenv.perf.search_mixed import search_pair
+from hetenv.perf.search_mixed import pipeline_space, price_pipelines, search_pair
+from hetenv.perf.training import setting_row
 from hetenv.scenario import Scenario, load
 from hetenv.sim.tables import Status
 from hetenv.workload import SyntheticWorkload
@@ -71,6 +77,8 @@ def measure(n_decisions: int) -> dict[str, float]:
         rates[f"batch{size}_decisions_per_cpu_s"] = [size * rate for rate in found]
     rates["kernel_decisions_per_cpu_s"] = _core(scenario).rates(n_decisions, WARM_UP_DECISIONS)
     rates["perf_estimates_per_cpu_s"] = _estimates_per_s(10 * n_decisions)
+    rates["mixed_estimates_per_cpu_s"] = _mixed_estimates_per_s(n_decisions)
+    rates["recurrence_estimates_per_cpu_s"] = _recurrences_per_s(-(-n_decisions // 20))
     timed = {name: _seconds(work) for name, work in TIMED.items()}
     best = {name: max(found) for name, found in rates.items()}
     best |= {name: min(found) for name, found in timed.items()}
@@ -196,13 +204,34 @@ def _estimates_per_s(n_estimates: int) -> list[float]:
     training, devices = Training("llama3-8b", 64), Devices("H100-SXM-80", 32)
     space = plan_space(training, devices)
     plans = space[np.arange(max(n_estimates, space.size)) % space.size]
-    estimate_many(training, devices, plans[:1])
-    found = []
-    for _ in range(REPLAYS):
-        began_s = time.process_time()
-        estimate_many(training, devices, plans)
-        found.append(plans.size / (time.process_time() - began_s))
-    return found
+    return _per_s(lambda: estimate_many(training, devices, plans), plans.size)
+
+
+def _mixed_estimates_per_s(n_estimates: int) -> list[float]:
+    """[REPLAYS] plans per CPU second of pipelines over two kinds of devices, each with its best layer split."""
+    training, pools = Training("llama3-8b", 64), (Devices("H100-SXM-80", 16), Devices("A100-SXM-80", 16))
+    space = pipeline_space(training, pools)
+    plans = space[np.arange(max(n_estimates, space.size)) % space.size]
+    a, b = (setting_row(training, pool)[0] for pool in pools)
+    out, found = np.zeros(2, ESTIMATE_ROW), np.zeros((2, plans.size))
+    reasons = np.zeros(len(Reason), np.int64)
+    return _per_s(lambda: price_pipelines(a, b, plans, out, found[0], found[1], reasons), plans.size)
+
+
+def _recurrences_per_s(n_estimates: int) -> list[float]:
+    """[REPLAYS] exact makespans per CPU second of 1F1B over 8 unequal stages with 32 micro-batches (512 blocks)."""
+    forward_s, link_s = np.linspace(1.0, 2.0, 8), np.full(8, 0.1)
+
+    def work() -> None:
+        for _ in range(n_estimates):
+            makespan_s(forward_s, 2.0 * forward_s, link_s, 32)
+
+    return _per_s(work, n_estimates)
+
+
+def _per_s(work: Callable[[], object], n: int) -> list[float]:
+    """[REPLAYS] rates of `work`, which does n things."""
+    return [n / seconds for seconds in _seconds(work)]
 
 
 def _seconds(work: Callable[[], object]) -> list[float]:

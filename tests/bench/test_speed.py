@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from hetenv.bench.speed import REPLAYS, _changed_bytes, _footprint, _Replay, busy_scenario, measure
+from hetenv.bench.speed import (
+    REPLAYS,
+    _changed_bytes,
+    _estimates_per_s,
+    _footprint,
+    _mixed_estimates_per_s,
+    _recurrences_per_s,
+    _Replay,
+    busy_scenario,
+    measure,
+)
 
 PROMISED = {
     "gym_make_decisions_per_cpu_s",
@@ -11,6 +21,8 @@ PROMISED = {
     "batch256_decisions_per_cpu_s",
     "kernel_decisions_per_cpu_s",
     "perf_estimates_per_cpu_s",
+    "mixed_estimates_per_cpu_s",
+    "recurrence_estimates_per_cpu_s",
     "search_one_kind_s",
     "search_two_kinds_s",
     "compile_mixed_gpus_s",
@@ -58,6 +70,11 @@ def test_changed_bytes_count_cache_lines() -> None:
 def test_the_footprint_is_that_of_one_environment() -> None:
     found = _footprint(busy_scenario(), 50)
     assert found["touched_bytes_per_step"] > 0 and 0 < found["state_bytes_per_env"] < 2**20
+
+
+def test_estimates_of_all_three_ways_are_counted() -> None:
+    for rates in (_estimates_per_s(100), _mixed_estimates_per_s(100), _recurrences_per_s(2)):
+        assert len(rates) == REPLAYS and min(rates) > 0
 
 
 @pytest.mark.slow
