@@ -91,12 +91,14 @@ class Model:
     dense_ffn_hidden: int
     shared_ffn_hidden: int
     """FFN width of the experts that see every token."""
+    expert_latent_hidden: int
+    """Width that tokens are projected to on their way to the experts and back, 0 = hidden."""
     latent_attention_params: int
     """Attention weights of one layer where they are low-rank (multi-head latent attention), 0 = by the formula."""
     extra_params: int
     """What the formula does not see: pooler, patch embedding, token types."""
     head_share: float
-    """Share of the positions that reach the vocabulary head (BERT: the masked ones)."""
+    """Share of the positions that reach the vocabulary head (BERT: the masked ones); 3 with two heads for later tokens."""
     train_flops_per_sample: float
     train_bytes_per_sample: float
     """HBM traffic of one training sample at 16 bit."""
@@ -115,9 +117,10 @@ class Model:
     def _norm_params(self) -> int:
         return self.hidden * (2 if self.norm == "layer" else 1)
 
-    def _ffn_params(self, width: int) -> int:
-        weights = (3 if self.gated else 2) * self.hidden * width
-        return weights + ((2 if self.gated else 1) * width + self.hidden if self.bias else 0)
+    def _ffn_params(self, width: int, outside: int = 0) -> int:
+        outside = outside or self.hidden
+        weights = (3 if self.gated else 2) * outside * width
+        return weights + ((2 if self.gated else 1) * width + outside if self.bias else 0)
 
     @property
     def attention_params(self) -> int:
@@ -128,9 +131,14 @@ class Model:
         return 2 * h * q + 2 * h * kv + ((q + 2 * kv + h) if self.bias else 0)
 
     @property
+    def expert_hidden(self) -> int:
+        """Width of a token inside the experts."""
+        return self.expert_latent_hidden or self.hidden
+
+    @property
     def expert_params(self) -> int:
         """Of one expert of one layer."""
-        return self._ffn_params(self.ffn_hidden)
+        return self._ffn_params(self.ffn_hidden, self.expert_hidden)
 
     @property
     def shared_layer_params(self) -> int:
@@ -230,6 +238,9 @@ class Stack:
     """Multiplies the time of the all-to-alls inside a node or NVLink domain."""
     expert_inter_rate: float
     """Multiplies the time of the all-to-alls between nodes."""
+    expert_interleaved: float
+    """Share of the all-to-alls that is not overlapped where stages are interleaved: one micro-batch's exchange runs under
+    another's compute."""
     optimizer_passes: float
     """HBM bytes per local parameter of an optimizer step."""
     fixed_s: float

@@ -21,6 +21,7 @@ COLUMNS: Final[dict[str, tuple[tuple[str, float], ...]]] = {
     "permute": (("expert_permute_passes", 1.0),),
     "expert_link": (("expert_link_rate", 1.0),),
     "expert_inter": (("expert_inter_rate", 1.0),),
+    "expert_interleaved": (("expert_interleaved", 1.0),),
     "expert_fixed": (("expert_fixed_tokens", 1.0),),
     "expert_gemm": (("expert_gemm_rate", 1.0),),
     "expert_launch": (("expert_launch", 1.0),),
@@ -68,7 +69,7 @@ SIGMA: Final[dict[str, dict[str, float]]] = {
         "optimizer": 0.14,
         "convolution": 0.21,
     },
-    "family": {"gemm": 0.05, "attention": 0.15, "elementwise": 0.15, "launch": 0.25, "tp": 0.2, "dp": 0.3, "p2p": 0.5},
+    "family": {"gemm": 0.08, "attention": 0.15, "elementwise": 0.15, "launch": 0.25, "tp": 0.2, "dp": 0.3, "p2p": 0.5},
     "stack": {
         "gemm": 0.05,
         "attention": 1.5,
@@ -119,10 +120,12 @@ CALIBRATION_SIGMA: Final[dict[str, float]] = {
 FLAG_PARAMETERS: Final[dict[str, tuple[str, float, float]]] = {
     "tp_overlap": ("tp", -0.45, 0.3),
     "dp_overlap": ("dp", 0.0, 0.3),
-    "compiled": ("elementwise", -0.3, 0.3),
+    "compiled": ("elementwise", 0.0, 0.3),
     "sdpa": ("attention", 0.6, 0.2),
     "blocking": ("launch", 0.0, 0.5),
     "fused_permute": ("permute", -1.3, 0.5),
+    "ep_overlap": ("expert_interleaved", -1.2, 0.5),
+    "graphed": ("launch", -0.7, 0.5),
     "unfused": ("elementwise", 0.6, 0.3),
 }
 """flag: (constant, prior mean of the log, sigma). sdpa: FlashAttention-2 reaches 35 % of an H100's peak where its successor

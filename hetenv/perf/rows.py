@@ -92,7 +92,7 @@ def _ints(names: str) -> np.dtype[np.void]:
 
 MODEL_ROW: Final = _floats(
     "is_convolution layers hidden heads kv_heads head_dim ffn_hidden ffn_factor vocab causal dropout "
-    "n_experts topk n_dense_layers dense_ffn_hidden shared_ffn_hidden head_share "
+    "n_experts topk n_dense_layers dense_ffn_hidden shared_ffn_hidden expert_hidden head_share "
     "attention_params embedding_params head_params shared_layer_params expert_params dense_layer_params n_params n_active_params "
     "train_flops train_bytes"
 )
@@ -113,7 +113,7 @@ STACK_ROW: Final = _floats(
     "intra_rate inter_rate tp_exposed tp_latency_s dp_exposed dp_hidden p2p_exposed sharded_hidden "
     "sharded_slowdown straggler full_recompute "
     "selective_recompute head_passes cast_passes expert_fixed_tokens expert_gemm_rate expert_launch "
-    "expert_permute_passes expert_link_rate expert_inter_rate "
+    "expert_permute_passes expert_link_rate expert_inter_rate expert_interleaved "
     "optimizer_passes fixed_s convolution_efficiency input_samples_per_s is_flash skips_masked launch_blocks"
 )
 """One row of the catalog's stacks; see hetenv.catalog.entries.Stack."""
@@ -122,10 +122,10 @@ SETTING_ROW: Final = _floats(
     "is_convolution layers heads kv_heads n_experts topk seq_len global_batch n_gpus gpus_per_node n_sites extra_dp "
     "token_s operand_token_s shared_operand_token_s weight_s expert_token_s expert_weight_s permute_token_s "
     "cast_token_s elementwise_token_s attention_token_s attention_backward launch_s launch_blocks head_token_s image_s "
-    "tensor_token_bytes params_layer params_experts params_first params_last params_all "
+    "tensor_token_bytes expert_token_bytes params_layer params_experts params_first params_last params_all "
     "element_bytes gradient_bytes optimizer_param_s fixed_s "
     "full_recompute selective_recompute drops_scores straggler_factor sharded_hidden sharded_slowdown dp_hidden dp_exposed "
-    "tp_exposed tp_latency_s p2p_exposed expert_link_rate expert_inter_rate expert_fixed_tokens "
+    "tp_exposed tp_latency_s p2p_exposed expert_link_rate expert_inter_rate expert_interleaved expert_fixed_tokens "
     "intra_bytes_per_s inter_bytes_per_s wan_bytes_per_s intra_latency_s inter_latency_s wan_latency_s "
     "intra_s_per_byte node_s_per_byte nic_s_per_byte intra_nominal_s_per_byte nic_nominal_s_per_byte "
     "memory_bytes act_token_whole act_token_split act_token_scores act_selective act_token_full act_token_head "

@@ -85,6 +85,12 @@ class Run:
         return (self.source_id, self.stack, self.training, self.devices, self.plan, self.open_knobs)
 
     @property
+    def release(self) -> str:
+        """The software release that the row's notes name, empty where they name none."""
+        found = re.search(r"\brelease (\d[\d.]*\d)", self.cells["notes"])
+        return found[1] if found else ""
+
+    @property
     def workload(self) -> tuple[object, ...]:
         """What two rows share when only their plan (or accelerator) differs."""
         t = self.training

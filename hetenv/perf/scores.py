@@ -65,13 +65,32 @@ def plan_regrets(runs: Sequence[Run], predicted_s: NDArray[np.float64]) -> list[
 
 
 def accelerator_errors(runs: Sequence[Run], predicted_s: NDArray[np.float64]) -> list[float]:
-    """Per workload run on two accelerators: relative error of the predicted ratio of their best times."""
-    groups: dict[tuple[object, ...], dict[str, tuple[float, float]]] = {}
+    """Per pair of runs that differ in nothing but the accelerator (same workload, plan and release): |log(predicted ratio of
+    their times / measured ratio)|, the relative error that does not depend on which of the two comes first."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for i, run in enumerate(runs):
+        groups.setdefault((*run.workload, run.plan, run.release), []).append(i)
+    pairs = [pair for rows in groups.values() for pair in combinations(rows, 2)]
+    return [_ratio_error(runs, predicted_s, a, b) for a, b in pairs if _accelerator(runs[a]) != _accelerator(runs[b])]
+
+
+def best_accelerator_errors(runs: Sequence[Run], predicted_s: NDArray[np.float64]) -> list[float]:
+    """Per workload and pair of accelerators: the same between the best measured run on each, whatever its plan and release."""
+    groups: dict[tuple[object, ...], dict[str, int]] = {}
     for i, run in enumerate(runs):
         best = groups.setdefault(run.workload, {})
-        name = run.devices.accelerator_entry.name
-        if name not in best or run.measured_s < best[name][0]:
-            best[name] = (run.measured_s, float(predicted_s[i]))
+        name = _accelerator(run)
+        if name not in best or run.measured_s < runs[best[name]].measured_s:
+            best[name] = i
     return [
-        abs((a[1] / b[1]) / (a[0] / b[0]) - 1.0) for best in groups.values() for a, b in combinations(best.values(), 2)
+        _ratio_error(runs, predicted_s, a, b) for best in groups.values() for a, b in combinations(best.values(), 2)
     ]
+
+
+def _accelerator(run: Run) -> str:
+    return run.devices.accelerator_entry.name
+
+
+def _ratio_error(runs: Sequence[Run], predicted_s: NDArray[np.float64], a: int, b: int) -> float:
+    measured = runs[a].measured_s / runs[b].measured_s
+    return float(abs(np.log(predicted_s[a] / predicted_s[b] / measured)))

@@ -11,6 +11,8 @@ from typing import Any
 from hetenv.jit import kernel
 
 EFFICIENCY_CAP = 0.95
+FLASH_BACKWARD = 2.5
+"""Five matrix products where the forward pass has two: scores are computed again (FlashAttention, arXiv 2205.14135)."""
 
 
 IMAGE_STRAGGLER = 1.5
@@ -56,12 +58,23 @@ def _gemm_terms(model: Any, device: Any, stack: Any, rate: float, byte_s: float,
     out["permute_token_s"] = 0.0
     if model["n_experts"] > 0:
         share = 1.0 - dense
-        expert = g * h * model["ffn_hidden"]
+        inside = model["expert_hidden"]
+        expert = g * inside * model["ffn_hidden"]
         out["expert_token_s"] = share * (
-            per(2.0 * expert, rate * stack["expert_gemm_rate"]) + byte_s * (2.0 * h + g * model["ffn_hidden"])
+            per(2.0 * expert, rate * stack["expert_gemm_rate"]) + byte_s * (2.0 * inside + g * model["ffn_hidden"])
         )
         out["expert_weight_s"] = share * byte_s * expert
-        out["permute_token_s"] = share * stack["expert_permute_passes"] * 2.0 * h / device["memory_bytes_per_s"]
+        out["permute_token_s"] = share * stack["expert_permute_passes"] * 2.0 * inside / device["memory_bytes_per_s"]
+
+
+@kernel
+def ffn_width(model: Any) -> float:
+    """Mean FFN width that a token meets in a layer."""
+    if model["n_experts"] == 0:
+        return float(model["ffn_hidden"])
+    dense = model["n_dense_layers"] / max(model["layers"], 1.0)
+    width = model["ffn_hidden"] * model["topk"] + model["shared_ffn_hidden"]
+    return float((1.0 - dense) * width + dense * model["dense_ffn_hidden"])
 
 
 @kernel
@@ -71,10 +84,7 @@ def elementwise_share(model: Any) -> float:
     Norms 4, residual sums 6, dropout 5, activation 2 per FFN width (3 gated), rotary embedding 2 over queries and keys.
     """
     h = max(model["hidden"], 1.0)
-    width = model["ffn_hidden"]
-    if model["n_experts"] > 0:
-        width = model["ffn_hidden"] * model["topk"] + model["shared_ffn_hidden"]
-    passes = 10.0 + 5.0 * model["dropout"] + model["ffn_factor"] * width / h
+    passes = 10.0 + 5.0 * model["dropout"] + model["ffn_factor"] * ffn_width(model) / h
     if model["ffn_factor"] == 3.0:
         passes += 2.0 * (model["heads"] + model["kv_heads"]) * model["head_dim"] / h
     return passes / 23.0
@@ -90,7 +100,7 @@ def _attention_terms(model: Any, device: Any, stack: Any, seq_len: float, out: A
         if model["causal"] > 0 and stack["skips_masked"] > 0:
             flops *= 0.5
         out["attention_token_s"] = per(flops, rate16 * stack["attention_rate"])
-        out["attention_backward"] = 2.8
+        out["attention_backward"] = FLASH_BACKWARD
         out["drops_scores"] = 1.0
         return
     rate = rate16 * stack["bmm_rate"]
@@ -112,18 +122,14 @@ def _activation_terms(model: Any, device: Any, out: Any) -> None:
     h = model["hidden"]
     q = model["heads"] * model["head_dim"]
     kv = model["kv_heads"] * model["head_dim"]
-    width = (
-        model["ffn_hidden"] * model["topk"] + model["shared_ffn_hidden"]
-        if model["n_experts"] > 0
-        else model["ffn_hidden"]
-    )
     per_width = 6.0 if model["ffn_factor"] == 3.0 else 4.0
     unit = device["element_bytes"] / 2.0 * (1.0 - 0.3 * device["is_narrow"])
     mask = model["dropout"]
     out["act_token_whole"] = unit * (4.0 * h + 4.0 * h) + mask * 2.0 * h
-    out["act_token_split"] = unit * (4.0 * q + 4.0 * kv + per_width * width)
+    out["act_token_split"] = unit * (4.0 * q + 4.0 * kv + per_width * ffn_width(model))
     if model["n_experts"] > 0:
-        out["act_token_split"] += unit * 4.0 * h * model["topk"]
+        share = 1.0 - model["n_dense_layers"] / max(model["layers"], 1.0)
+        out["act_token_split"] += unit * 4.0 * model["expert_hidden"] * model["topk"] * share
     out["act_selective"] = 0.5 if out["drops_scores"] > 0.0 else 1.0
     out["act_token_scores"] = 0.0
     if out["drops_scores"] == 0.0:
@@ -198,6 +204,7 @@ def _copy_facts(model: Any, device: Any, stack: Any, out: Any) -> None:
     out["p2p_exposed"] = stack["p2p_exposed"]
     out["expert_link_rate"] = stack["expert_link_rate"]
     out["expert_inter_rate"] = stack["expert_inter_rate"]
+    out["expert_interleaved"] = stack["expert_interleaved"]
     out["expert_fixed_tokens"] = stack["expert_fixed_tokens"]
 
 
@@ -232,7 +239,7 @@ def _head_and_image(model: Any, device: Any, stack: Any, seq_len: float, out: An
     g = model["ffn_factor"]
     main = model["layers"] - model["n_dense_layers"]
     width = (
-        model["topk"] * model["ffn_hidden"] + model["shared_ffn_hidden"]
+        model["topk"] * model["ffn_hidden"] * model["expert_hidden"] / h + model["shared_ffn_hidden"]
         if model["n_experts"] > 0
         else model["ffn_hidden"]
     )
@@ -274,6 +281,7 @@ def prepare(model: Any, device: Any, stack: Any, seq_len: float, global_batch: f
     if model["n_experts"] > 0:
         out["launch_s"] *= 1.0 + (stack["expert_launch"] - 1.0) * (1.0 - model["n_dense_layers"] / out["layers"])
     out["tensor_token_bytes"] = w * h
+    out["expert_token_bytes"] = w * model["expert_hidden"] * (1.0 - model["n_dense_layers"] / out["layers"])
     out["optimizer_param_s"] = stack["optimizer_passes"] / bandwidth
     gemm = out["token_s"] + out["topk"] * out["expert_token_s"] + out["attention_token_s"]
     out["gemm_w_share"] = 1.0 if model["is_convolution"] > 0 else gemm / (gemm + out["elementwise_token_s"] + 1e-30)

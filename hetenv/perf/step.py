@@ -73,8 +73,10 @@ def _blocking_comm(setting: Any, plan: Any, tokens: float, out: Any) -> float:
     tp = plan["tp"]
     intra, inter, latency = tensor_s(setting, tp, tokens, 6.0 if full else 4.0)
     if plan["ep"] > 1:
-        near, far = exchange_s(setting, plan["ep"], 2.0 * setting["tensor_token_bytes"] * tokens / tp)
+        near, far = exchange_s(setting, plan["ep"], 2.0 * setting["expert_token_bytes"] * tokens / tp)
         passes = 3.0 if full else 2.0
+        if plan["virtual_stages"] > 1:
+            passes *= setting["expert_interleaved"]
         intra += passes * near
         inter += passes * far
     if plan["cp"] > 1:

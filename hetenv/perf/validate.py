@@ -142,10 +142,12 @@ def _drawn(parts: Sequence[Draws]) -> dict[str, float | int | None]:
 def ratio(runs: Sequence[Run], predicted: NDArray[np.float64]) -> dict[str, float | int | None]:
     """Plan regret and error of accelerator ratios, within sources."""
     regrets = scores.plan_regrets(runs, predicted)
-    errors = scores.accelerator_errors(runs, predicted)
+    errors, best = scores.accelerator_errors(runs, predicted), scores.best_accelerator_errors(runs, predicted)
     return {
         "accelerator_mape": float(np.mean(errors)) if errors else None,
         "accelerator_n": len(errors),
+        "accelerator_best_mape": float(np.mean(best)) if best else None,
+        "accelerator_best_n": len(best),
         "plan_regret_median": float(np.median(regrets)) if regrets else None,
         "plan_regret_p90": float(np.quantile(regrets, 0.9)) if regrets else None,
         "plan_n": len(regrets),

@@ -25,10 +25,12 @@ def _errors(row: Mapping[str, Any]) -> list[str]:
 
 def _ratios(ratio: Mapping[str, Any]) -> str:
     median, p90 = (_times(ratio[name]) for name in ("plan_regret_median", "plan_regret_p90"))
+    one, best = (_percent(ratio[name]) for name in ("accelerator_mape", "accelerator_best_mape"))
     return (
-        f"Ratios: between accelerators within one source {_percent(ratio['accelerator_mape'])} % ({ratio['accelerator_n']} "
-        f"pairs); the plan that the model picks takes {median} times the best measured one in the median, {p90} at the "
-        f"90th percentile ({ratio['plan_n']} workloads)."
+        f"Ratios between accelerators within one source: {one} % between runs of one workload, plan and release "
+        f"({ratio['accelerator_n']} pairs), {best} % between the best runs of a workload on each "
+        f"({ratio['accelerator_best_n']} pairs). The plan that the model picks takes {median} times the best measured one in "
+        f"the median, {p90} at the 90th percentile ({ratio['plan_n']} workloads)."
     )
 
 

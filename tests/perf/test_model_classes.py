@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from hetenv import catalog, perf
 from hetenv.errors import ScenarioError
-from hetenv.perf import Devices
+from hetenv.perf import Devices, LinkLevel, Plan, Training
 from hetenv.perf.recommendation import Recommendation, recommendation_step
 from hetenv.perf.recurrent import LstmLayer
+from hetenv.perf.rows import Schedule
 from hetenv.perf.traffic import halo_bytes
 
 SHARED = Path(os.environ.get("HETENV_SHARED", Path(__file__).parents[2].parent / "shared"))
@@ -67,3 +69,32 @@ def test_lstm_time_grows_with_steps_and_not_with_bandwidth_of_the_network() -> N
 def test_strips_of_an_image_exchange_their_border_rows() -> None:
     assert halo_bytes(224, 64, 3, 4) == 2 * 3 * 1 * 224 * 64 * 2
     assert halo_bytes(224, 64, 1, 4) == halo_bytes(224, 64, 3, 1) == 0
+
+
+@pytest.mark.parametrize(("name", "total", "active"), [("nano", 31.6e9, 3.6e9), ("super", 120.6e9, 12.7e9), ("ultra", 550e9, 55e9)])
+def test_hybrids_have_the_parameters_of_their_reports(name: str, total: float, active: float) -> None:
+    model = catalog.model(f"nemotron-3-{name}")
+    assert model.n_params == pytest.approx(total, rel=0.01)
+    assert model.n_active_params == pytest.approx(active, rel=0.08), "further heads, and attention spread over all layers"
+
+
+def test_latent_experts_exchange_and_hold_a_quarter() -> None:
+    latent = catalog.model("nemotron-3-super")
+    wide = replace(latent, expert_latent_hidden=0)
+    devices, plan = Devices("B200", 64, 8, "IB-NDR-8x"), Plan(dp=64, ep=64)
+    one, other = (perf.estimate(Training(model, 512, precision="fp8"), devices, plan) for model in (latent, wide))
+    assert wide.expert_params == 4 * latent.expert_params
+    assert other.comm_s[LinkLevel.INTRA] == pytest.approx(4 * one.comm_s[LinkLevel.INTRA], rel=0.15), "gradients hardly count"
+
+
+def test_exchanges_of_experts_hide_only_where_stages_are_interleaved() -> None:
+    stack = replace(catalog.stack("default"), expert_interleaved=0.25)
+    devices = Devices("H100", 64)
+    seconds = {}
+    for share in (1.0, 0.25):
+        for stages in (1, 2):
+            training = Training("qwen3-30b-a3b", 512, stack=replace(stack, expert_interleaved=share))
+            plan = Plan(dp=32, pp=2, ep=8, virtual_stages=stages, schedule=Schedule.INTERLEAVED if stages > 1 else Schedule.ONE_F_ONE_B)
+            seconds[share, stages] = perf.estimate(training, devices, plan).comm_s[LinkLevel.INTRA]
+    assert seconds[0.25, 1] == seconds[1.0, 1]
+    assert seconds[0.25, 2] < 0.5 * seconds[1.0, 2]
