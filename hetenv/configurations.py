@@ -19,7 +19,7 @@ from hetenv.cluster import NO_POOL as NO_POOL
 from hetenv.cluster import Cluster
 from hetenv.errors import ScenarioError, unknown
 from hetenv.perf import Devices, Estimate, LinkLevel, Plan, Training, configurations
-from hetenv.perf.mixed import configurations_mixed
+from hetenv.perf.search_mixed import configurations_mixed
 from hetenv.perf.training import precision_of
 from hetenv.preference import fill_comparisons, preference
 from hetenv.units import GIGA, quantise_power

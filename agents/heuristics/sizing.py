@@ -21,8 +21,8 @@ _WORTH: WeakKeyDictionary[View, NDArray[np.float64]] = WeakKeyDictionary()
 
 def pool_worth(configs: NDArray[np.void], n_classes: int, n_pools: int) -> NDArray[np.float64]:
     """[P] mean over classes of a GPU's best efficiency in the pool, 0 for classes that do not run there."""
-    best = np.zeros((n_classes, n_pools))
-    np.maximum.at(best, (configs["job_class"], configs["pool_a"]), configs["efficiency"])
+    best, alone = np.zeros((n_classes, n_pools)), configs[configs["pool_b"] < 0]
+    np.maximum.at(best, (alone["job_class"], alone["pool_a"]), alone["efficiency"])
     return best.mean(axis=0)
 
 

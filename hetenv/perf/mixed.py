@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetenv.errors import PlanError
-from hetenv.perf.estimate import Estimate, estimate, estimate_of
+from hetenv.perf.estimate import Estimate, estimate_of
 from hetenv.perf.mixed_stages import price_stages
 from hetenv.perf.plan import MixedPlan, Plan, plan_row
-from hetenv.perf.rows import ESTIMATE_ROW, Reason, Recompute
+from hetenv.perf.rows import ESTIMATE_ROW, Reason
 from hetenv.perf.search import search
 from hetenv.perf.setting import set_link_times
 from hetenv.perf.step import estimate_rows
@@ -24,7 +24,6 @@ from hetenv.perf.training import Devices, Training, setting_row
 
 Pair = tuple[Devices, Devices]
 N_BEST = 6
-MICRO_BATCHES = (1, 2, 4, 8, 16)
 
 
 def same_kind(pools: Pair) -> bool:
@@ -138,41 +137,3 @@ def estimate_pipeline(training: Training, pools: Pair, plan: Plan, stages: tuple
     mixed = MixedPlan("pipeline", plans, (training.global_batch,) * 2, by_pool, first)
     rows = out[list(order)] if first == 0 else out[[1, 0]]
     return _combined(training, pools, mixed, rows)
-
-
-def _pipeline_candidates(training: Training, pools: Pair) -> list[Estimate]:
-    if training.model_entry.kind == "convolution" or training.model_entry.n_experts:
-        return []
-    n_a, n_b = pools[0].n_gpus, pools[1].n_gpus
-    found = []
-    for tp in (1, 2, 4, 8):
-        for dp in range(1, min(n_a, n_b) // tp + 1):
-            if n_a % (tp * dp) or n_b % (tp * dp) or training.model_entry.heads % tp:
-                continue
-            stages = n_a // (tp * dp), n_b // (tp * dp)
-            if sum(stages) > training.model_entry.layers or sum(stages) > 64:
-                continue
-            for micro in MICRO_BATCHES:
-                if training.global_batch % (dp * micro):
-                    continue
-                for mode in Recompute:
-                    for zero in (0, 1) if dp > 1 else (0,):
-                        plan = Plan(dp, tp, 1, 1, 1, micro, 1, zero, mode, tp > 1)
-                        found += [estimate_pipeline(training, pools, plan, stages, first) for first in (0, 1)]
-    return found
-
-
-def configurations_mixed(training: Training, pools: Pair) -> list[Estimate]:
-    """What a simulator tabulates for two pools: the fastest plan of each mode, at most two."""
-    if same_kind(pools):
-        return [
-            estimate(training, merged(pools), one.plan)
-            for one in search(training, merged(pools), 1).best
-            if isinstance(one.plan, Plan)
-        ]
-    best = []
-    for candidates in (data_candidates(training, pools), _pipeline_candidates(training, pools)):
-        legal = [one for one in candidates if one.is_legal]
-        if legal:
-            best.append(min(legal, key=lambda one: (one.iter_s, one.memory_bytes)))
-    return sorted(best, key=lambda one: one.iter_s)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetenv.jit import kernel
-from hetenv.perf.estimate import Estimate
+from hetenv.perf.estimate import Estimate, estimate
 from hetenv.perf.mixed import (
     Pair,
     data_candidates,
@@ -24,7 +24,7 @@ from hetenv.perf.mixed import (
     slowest_links,
 )
 from hetenv.perf.mixed_stages import price_stages
-from hetenv.perf.plan import plan_of
+from hetenv.perf.plan import Plan, plan_of
 from hetenv.perf.rows import ESTIMATE_ROW, PLAN_ROW, REASON_TEXT, Reason, Recompute
 from hetenv.perf.search import MAX_MICRO_BATCH, MAX_TP, SearchResult, plan_space, search
 from hetenv.perf.step import estimate_row
@@ -217,16 +217,30 @@ def search_pair(training: Training, pools: Pair, top: int = 5) -> SearchResult:
     parts = _parts(training, pools)
     quick = sorted(one.iter_s for one in data_candidates(training, pools) if one.is_legal)
     reached = sorted([*quick, *(one.iter_s for one in pipelines)])
-    known_s = reached[top - 1] if len(reached) >= top else _slowest_worth(training, parts, reached)
-    found = [*_best_data(training, pools, parts, top, known_s), *pipelines]
-    best = sorted((one for one in found if one.is_legal), key=lambda one: (one.iter_s, one.memory_bytes))[:top]
+    known = len(reached) >= top
+    data = _best_data(training, pools, parts, top, reached[top - 1]) if known else _any_data(training, pools, parts, top)
+    best = sorted((one for one in [*data, *pipelines] if one.is_legal), key=lambda one: (one.iter_s, one.memory_bytes))[:top]
     counts = reasons + parts[0].reasons + parts[1].reasons
     illegal = {REASON_TEXT[Reason(code)]: int(n) for code, n in enumerate(counts) if code and n}
     return SearchResult(tuple(best), illegal, int(counts.sum()))
 
 
-def _slowest_worth(training: Training, parts: tuple[_Part, _Part], reached: list[float]) -> float:
-    """Seconds to look up to where fewer plans than wanted are known: the whole batch on the slower kind, and twice that."""
+def _any_data(training: Training, pools: Pair, parts: tuple[_Part, _Part], top: int) -> list[Estimate]:
+    """`_best_data` where no time is known to be reachable: first up to twice the whole batch on the slower kind."""
     slopes_s = [float(part.slope.min(initial=inf)) for part in parts]
-    finite = [2.0 * training.global_batch * slope for slope in slopes_s if slope < inf]
-    return max([*finite, *(2.0 * seconds for seconds in reached)], default=0.0)
+    guess_s = max((2.0 * training.global_batch * slope for slope in slopes_s if slope < inf), default=0.0)
+    found = _best_data(training, pools, parts, top, guess_s)
+    if len(found) < top:
+        return _best_data(training, pools, parts, top, inf)
+    return found if found[-1].iter_s <= guess_s else _best_data(training, pools, parts, top, found[-1].iter_s)
+
+
+def configurations_mixed(training: Training, pools: Pair) -> list[Estimate]:
+    """What a simulator tabulates for two pools: the fastest plan of each mode, at most two, the faster first."""
+    if same_kind(pools):
+        best = search(training, merged(pools), 1).best
+        return [estimate(training, merged(pools), one.plan) for one in best if isinstance(one.plan, Plan)]
+    parts = _parts(training, pools)
+    found = _any_data(training, pools, parts, 1)
+    found += _best_pipelines(training, pools, 1, np.zeros(len(Reason), np.int64))
+    return sorted((one for one in found if one.is_legal), key=lambda one: one.iter_s)

@@ -8,8 +8,8 @@ import pytest
 from hetenv import catalog, perf
 from hetenv.errors import PlanError
 from hetenv.perf import Devices, Plan, Recompute, Training
-from hetenv.perf.mixed import Pair, configurations_mixed, estimate_data, estimate_pipeline
-from hetenv.perf.search_mixed import search_pair
+from hetenv.perf.mixed import Pair, estimate_data, estimate_pipeline
+from hetenv.perf.search_mixed import configurations_mixed, search_pair
 from hetenv.perf.traffic import hetero_speed_up
 
 GPT = Training("gpt3-1.3b", 768, precision="fp16")

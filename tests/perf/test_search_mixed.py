@@ -10,7 +10,7 @@ from hetenv.perf import Devices, Training
 from hetenv.perf.mixed import Pair, estimate_data, estimate_pipeline
 from hetenv.perf.plan import plan_of
 from hetenv.perf.search import plan_space
-from hetenv.perf.search_mixed import search_pair
+from hetenv.perf.search_mixed import configurations_mixed, search_pair
 
 GPT = Training("gpt3-350m", 12)
 SMALL: Pair = (Devices("A100", 2), Devices("V100-SXM-32", 2, inter_link="25GbE"))
@@ -70,3 +70,12 @@ def test_shares_that_do_not_sum_are_refused() -> None:
     with pytest.raises(PlanError, match="sum to the global batch"):
         plan = plan_of(plan_space(GPT, SMALL[0])[0])
         estimate_data(GPT, SMALL, (plan, plan), (4, 4))
+
+
+def test_what_a_simulator_tabulates_is_the_best_that_the_search_finds() -> None:
+    """Bert is bound by launches: its time hardly grows with the batch, so no bound from seconds per sample holds."""
+    training = Training("bert-large", 128, seq_len=128, precision="fp16")
+    pools = Devices("H100", 8, inter_link="IB-NDR-8x"), Devices("A100", 8, inter_link="IB-HDR-8x")
+    tabulated, found = configurations_mixed(training, pools), search_pair(training, pools, 1).best
+    assert tabulated[0].iter_s == found[0].iter_s
+    assert len(tabulated) == 2 and tabulated[1].iter_s >= tabulated[0].iter_s
