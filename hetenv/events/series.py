@@ -6,14 +6,14 @@ from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hetenv.cluster import Cluster
 from hetenv.errors import ScenarioError, unknown
 from hetenv.events.curtailment import Curtailment, curtailed_w
 from hetenv.events.signal_file import CELSIUS, INTENSITY, IRRADIANCE, MEGAWATT, SHARE, SPEED, FormatName, SignalFile
 from hetenv.events.signals import EndPolicy, Signal
-from hetenv.events.stream import Effect, EventContext, empty_rows, rows
+from hetenv.events.stream import SIGNAL_EFFECTS, Effect, EventContext, empty_rows, rows
 from hetenv.events.weather import photovoltaic_share, speed_at_height, wind_power_share
 from hetenv.events.windows import SeededStart, StartConfig
 from hetenv.traces.series import Series
@@ -68,6 +68,15 @@ class TemperatureFile(SignalFile):
     column: str | None = "temp"
 
 
+class PriceCap(BaseModel):
+    """The site draws at most cap_w while its price is above a threshold: interruptible contracts, demand response by price."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    above_usd_per_mwh: float = Field(allow_inf_nan=False)
+    cap_w: float = Field(gt=0.0, allow_inf_nan=False)
+
+
 class SiteSeries(BaseModel):
     """What the files say of one site.
 
@@ -86,6 +95,13 @@ class SiteSeries(BaseModel):
     local_demand: PowerFile | None = Field(default=None, description="of others at the site; only the surplus is left")
     local_demand_w: float = Field(default=0.0, ge=0.0, allow_inf_nan=False, description="the same, constant, in addition")
     curtailed: tuple[Curtailment, ...] = ()
+    capped: PriceCap | None = Field(default=None, description="by the price")
+
+    @model_validator(mode="after")
+    def _priced(self) -> "SiteSeries":
+        if self.capped is not None and self.price is None:
+            raise ValueError("capped: needs `price`, the file that it goes by")
+        return self
 
     @property
     def files(self) -> dict[str, SignalFile]:
@@ -122,7 +138,7 @@ class RecordedSeries(BaseModel):
     """Steps of renewable power, carbon intensity and price as recorded: one row where a value changes.
 
     Effects: SITE_RENEWABLE (where the site has plants, demand or curtailment), SITE_CARBON, SITE_MARGINAL_CARBON, SITE_PRICE,
-    SITE_TEMPERATURE. All sites share the instant of time 0.
+    SITE_TEMPERATURE, SITE_POWER_CAP (where `capped`). All sites share the instant of time 0.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -142,7 +158,11 @@ class RecordedSeries(BaseModel):
         _, found = self.signals(rng, context)
         drawn = [empty_rows()]
         for name, site in self.sites.items():
-            drawn.extend(self._site_rows(site, found[name], context.cluster.site(name), context.horizon_s, name))
+            target = context.cluster.site(name)
+            drawn.extend(self._site_rows(site, found[name], target, context.horizon_s, name))
+            if site.capped is not None:
+                own_w = float(context.cluster.site_start[target, SIGNAL_EFFECTS.index(Effect.SITE_POWER_CAP)])
+                drawn.append(_caps(site.capped, found[name]["price"], target, own_w, context.horizon_s))
         return np.concatenate(drawn)
 
     def signals(self, rng: np.random.Generator, context: EventContext) -> tuple[datetime, dict[str, dict[str, Signal]]]:
@@ -222,6 +242,13 @@ class RecordedSeries(BaseModel):
         free_w = curtailed_w(site.curtailed, intensity, values.get("price"), self._where(name, "curtailed"))
         total_w: Array = np.maximum(own_w, 0.0) + free_w
         return total_w
+
+
+def _caps(capped: PriceCap, price: Signal, target: int, own_w: float, horizon_s: float) -> NDArray[np.void]:
+    """SITE_POWER_CAP rows where a price passes the threshold; otherwise the site's own cap holds."""
+    at_s = np.unique(np.concatenate([[0.0], price.steps(0.0, horizon_s)[0]]))
+    holds = price.value(at_s) > capped.above_usd_per_mwh
+    return _changes(Effect.SITE_POWER_CAP, at_s, target, np.where(holds, min(capped.cap_w, own_w), own_w))
 
 
 def _changes(effect: Effect, at_s: Array, target: int, values: Array) -> NDArray[np.void]:

@@ -288,3 +288,14 @@ def test_real_files_of_every_kind_make_a_site(cluster: Cluster, energy: Path) ->
         noon.append(signals["south"]["solar"].value(at_s))
         night.append(signals["south"]["solar"].value(at_s + 12 * HOUR))
     assert min(noon) > 100 and np.mean(noon) > 700 and max(night) == 0
+
+
+def test_a_site_is_capped_while_its_price_is_high(cluster: Cluster, folder: Path) -> None:
+    capped = {"price": PRICE, "capped": {"above_usd_per_mwh": 60, "cap_w": 5000}}
+    at, cap = of(draw(cluster, folder, source(capped), hours=48), Effect.SITE_POWER_CAP)
+    # 5 h - 30 USD/MWh is above 60 from 19 h to midnight
+    assert at == [0, 19 * HOUR, 24 * HOUR, 43 * HOUR] and cap == [np.inf, 5000, np.inf, 5000]
+    plain = draw(cluster, folder, source({"price": PRICE}), hours=48)
+    assert of(draw(cluster, folder, source(capped), hours=48), Effect.SITE_PRICE) == of(plain, Effect.SITE_PRICE)
+    with pytest.raises(ValidationError, match="capped: needs `price`"):
+        source({"capped": {"above_usd_per_mwh": 60, "cap_w": 5000}})
