@@ -122,10 +122,11 @@ def text(path: Path) -> str:
 
 
 def numbers(cells: Sequence[str]) -> NDArray[np.float64]:
-    """[rows] cells as numbers, NaN where they are none."""
+    """[rows] cells as finite numbers, NaN where they are none."""
     import pandas as pd
 
-    return pd.to_numeric(pd.Series(list(cells), dtype=object), errors="coerce").to_numpy(np.float64)
+    found = pd.to_numeric(pd.Series(list(cells), dtype=object), errors="coerce").to_numpy(np.float64)
+    return np.where(np.isinf(found), np.nan, found)
 
 
 def instants(cells: Sequence[str], unit: str = "ms") -> NDArray[np.datetime64]:

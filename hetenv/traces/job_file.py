@@ -112,6 +112,11 @@ class JobFile:
         self.drop(run_s < 0, "ends before it starts")
         self.runs(run_s, "run time")
 
+    def does(self, steps: Floats, column: str) -> None:
+        """Work in the format's own unit."""
+        self.repair(steps < 0, f"{column} negative: unknown")
+        self.columns["steps"] = np.where(steps < 0, np.nan, steps)
+
     def clip(self) -> None:
         """Relative submits before time 0."""
         if self.is_dated:

@@ -38,7 +38,7 @@ def _read(path: Path) -> JobFile:
     found.submitted(table.number("submission_time"), "submission_time")
     found.asks(table.number("num_gpus"), "num_gpus")
     found.runs(table.number("duration"), "duration")
-    found.columns["steps"] = table.number("steps")
+    found.does(table.number("steps"), "steps")
     found.labels["kind"], found.labels["plan"] = table.text("application"), table.text("exec_plan")
     found.statistics = _statistics(table)
     return found

@@ -47,7 +47,7 @@ def _read(path: Path, per_s: float, known: tuple[str, ...]) -> JobFile:
     found.submitted(submit_s, "submit_time")
     found.asks(table.number("num_gpu"), "num_gpu")
     found.runs(duration_s, "duration")
-    found.columns["steps"] = table.number("iterations")
+    found.does(table.number("iterations"), "iterations")
     found.labels["kind"] = table.text("model_name")
     found.statistics = _statistics(table, submit_s, duration_s, per_s)
     return found
@@ -69,8 +69,8 @@ def _statistics(table: CsvFile, submit_s: Floats, duration_s: Floats, per_s: flo
     }
     if "iteration_time" in table.cells:
         found["units"] = MURI_UNITS
-        usable = duration_s > 0
-        stepped_s = (iterations * table.number("iteration_time") / per_s)[usable]
-        off = np.abs(stepped_s - duration_s[usable]) / duration_s[usable]
+        stepped_s = iterations * table.number("iteration_time") / per_s
+        usable = (duration_s > 0) & np.isfinite(stepped_s)
+        off = np.abs(stepped_s - duration_s)[usable] / duration_s[usable]
         found["iter_time_consistency_max_abs_rel"] = statistics.rounded(off.max(initial=0.0))
     return found

@@ -181,3 +181,29 @@ def test_p25_relative_times_are_no_dates(tmp_path: Path, format: str) -> None:
     trace = load(format, SAMPLES[format].write(tmp_path))
     assert np.isnat(trace.origin) and trace.days == ()
     assert "1970" not in json.dumps(trace.report.as_dict())
+
+
+JUNK = ("", "-1", "nan", "inf", "1e400", "0", "x", "None", "9999-99-99 00:00:00", "1e18", "0.5", "2600-01-01 00:00:00", "|", "é")
+
+
+@pytest.mark.parametrize("format", [name for name in SAMPLES if name != "philly"])
+def test_p25_no_negative_time_leaves_a_loader_whatever_stands_in_the_cells(tmp_path: Path, format: str) -> None:
+    sample, rng, n_loaded = SAMPLES[format], random.Random(7), 0
+    for _ in range(40):
+        lines = sample.text.split("\n")
+        for _ in range(rng.randint(1, 3)):
+            number = rng.randrange(int(sample.has_header), len(lines))
+            cells = lines[number].split(sample.delimiter)
+            cells[rng.randrange(len(cells))] = rng.choice(JUNK)
+            lines[number] = sample.delimiter.join(cells)
+        try:
+            trace = load(format, sample.write(tmp_path, "\n".join(lines).encode()))
+        except TraceError:
+            continue
+        rows, report, n_loaded = trace.rows, trace.report, n_loaded + 1
+        assert np.all(rows["submit_s"] >= 0) and np.all(rows["gpus"] > 0) and np.all(rows["weight"] > 0)
+        for name in ("duration_s", "wait_s", "limit_s", "steps"):
+            assert not np.any(rows[name] < 0) and not np.isinf(rows[name]).any(), name
+        assert report.rows_read == report.rows_kept + sum(report.dropped.values())
+        assert json.dumps([report.as_dict(), trace.statistics], allow_nan=False)
+    assert n_loaded > 10
