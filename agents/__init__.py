@@ -15,6 +15,7 @@ from .heuristics.fifo import Fifo, FirstFit
 from .heuristics.index import index, keep
 from .heuristics.las import LeastAttainedService
 from .heuristics.least_energy import LeastEnergy
+from .heuristics.phase_aware import PhaseAware
 from .heuristics.repacking import Repacking
 from .heuristics.reserved_head import heads
 from .heuristics.rows import FirstRow, RandomRow
@@ -40,6 +41,7 @@ POLICIES: Final[dict[str, Callable[[str | None], AnyPolicy]]] = {
     "f4": lambda scenario: EasyBackfill("f4", queue_scores.f4),
     "sjf": lambda scenario: ShortestJobFirst(),
     "srtf": lambda scenario: ShortestRemainingTimeFirst(),
+    "phase_aware": lambda scenario: PhaseAware(),
     "las": lambda scenario: LeastAttainedService(),
     "smallest_first": lambda scenario: Repacking("smallest_first", repacking.smallest),
     "srpt": lambda scenario: Repacking("srpt", repacking.time_left),

@@ -26,6 +26,9 @@ CLASS = np.dtype(
         ("commit_s", "f8"),  # fixed part of a live change
         ("exposed", "f8"),  # share of a live change's transfer for which the job stops, 0..1
         ("first_move", "i4"),  # in Configurations.moves; NO_MOVES: changes are restarts
+        ("cycle_work", "f8"),  # of a phase: work of a cycle (0: no phase), and where in it the phase lies
+        ("phase_begin", "f8"),
+        ("phase_end", "f8"),
         ("next_class", "i4"),  # the phase that follows, or NO_CLASS
         ("degrades", "i1"),  # 1: goes on smaller where a replica is lost
     ],

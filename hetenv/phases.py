@@ -36,10 +36,13 @@ def link(configurations: Configurations, classes: Mapping[str, JobClass]) -> Non
         if not isinstance(job_class, PhasedClass):
             continue
         first, n = configurations.class_names.index(name), len(job_class.phases)
+        ends = _ends(job_class)
         for index, phase in enumerate(job_class.phases):
             row = configurations.classes[first + index]
             row["next_class"] = first + (index + 1) % n
             row["best_rate"] /= phase.per_work
+            row["cycle_work"] = job_class.cycle_work
+            row["phase_begin"], row["phase_end"] = ([0.0, *ends][index], ends[index])
             own = configurations.rows_of(first + index)
             for column in ("rate", "work_per_step", "save_every"):
                 own[column] /= phase.per_work
@@ -54,6 +57,12 @@ def _shares(job_class: PhasedClass) -> list[float]:
     """What part of a cycle's work each phase is."""
     total = sum(phase.share for phase in job_class.phases)
     return [phase.share / total for phase in job_class.phases]
+
+
+def _ends(job_class: PhasedClass) -> list[float]:
+    """Work within a cycle at which each phase ends."""
+    ends = np.cumsum(_shares(job_class)) * job_class.cycle_work
+    return [*ends.tolist()[:-1], job_class.cycle_work]
 
 
 def _continue(own: NDArray[np.void], configurations: Configurations, following: int) -> None:
@@ -72,8 +81,7 @@ def borders(requests: NDArray[np.void], configurations: Configurations, classes:
     for name, job_class in classes.items():
         if not isinstance(job_class, PhasedClass):
             continue
-        ends = np.cumsum(_shares(job_class)) * job_class.cycle_work
-        ends[-1] = job_class.cycle_work
+        ends = np.array(_ends(job_class))
         for job in np.flatnonzero(requests["job_class"] == configurations.class_names.index(name)):
             work = float(requests["work"][job])
             cycles = np.arange(int(np.ceil(work / job_class.cycle_work)))[:, None] * job_class.cycle_work

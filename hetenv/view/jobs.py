@@ -11,6 +11,9 @@ from hetenv.sim.queue import next_queued
 from hetenv.sim.running import believed_left
 from hetenv.sim.tables import NONE, Facts, JobState, Rows, State
 
+BORDER_TOLERANCE = 1e-9
+"""Share of a cycle within which a border counts as reached, so that rounding does not decide."""
+
 JOB_VIEW = np.dtype(
     [
         ("submit_s", "f8"),
@@ -21,6 +24,7 @@ JOB_VIEW = np.dtype(
         ("present_left_s", "f8"),  # believed time to the end in the present configuration, overhead included; not running: inf
         ("ready_s", "f8"),  # end of the overhead of the last start or change; not running: inf
         ("attained_gpu_s", "f8"),  # service so far
+        ("phase_left_work", "f8"),  # to the border of its present phase (inf: its class has no phases)
         ("pools", "i8"),  # bit p set: pool p is allowed
         ("job", "i4"),
         ("job_class", "i4"),
@@ -48,6 +52,15 @@ def write_jobs(tables: State, worlds: Facts, b: int, ids: NDArray[np.int64], out
 
 
 @kernel
+def _phase_left(job_class: Rows, work: float) -> float:
+    """Work to the border of the phase that a class is, for a job that has done `work`; inf where it is none."""
+    if job_class["cycle_work"] <= 0.0:
+        return np.inf
+    cycles = np.floor((work - job_class["phase_begin"]) / job_class["cycle_work"] + BORDER_TOLERANCE)
+    return max(0.0, cycles * job_class["cycle_work"] + job_class["phase_end"] - work)
+
+
+@kernel
 def _write_job(state: State, facts: Facts, b: int, job_id: int, row: Rows) -> None:
     clock, job = state.clock[b], state.jobs[b, job_id]
     request = facts.requests[clock["world"], job_id]
@@ -58,14 +71,15 @@ def _write_job(state: State, facts: Facts, b: int, job_id: int, row: Rows) -> No
     row["elasticity"], row["preemptible"] = request["elasticity"], request["preemptible"]
     row["n_starts"] = job["n_starts"]
     row["had_command"] = 1 if job["instant"] == clock["instant"] else 0
+    work = job["work"]
     if job["state"] != JobState.RUNNING:
-        left = believed_left(request, job["work"])
+        left = believed_left(request, work)
         row["is_running"], row["n_gpus"], row["config"], row["attained_gpu_s"] = 0, 0, NONE, job["held_gpu_s"]
         row["present_left_s"] = row["ready_s"] = np.inf
     else:
         run, config = state.runs[b, job["run"]], facts.configs[job["config"]]
         seconds = clock["now"] - run["since"]
-        work, rate, present_s = job["work"], config["rate"], max(0.0, run["ready_s"] - clock["now"])
+        rate, present_s = config["rate"], max(0.0, run["ready_s"] - clock["now"])
         if run["is_stepping"] == 1:
             rate, present_s = run["rate"], 0.0
             work += rate * seconds
@@ -73,6 +87,7 @@ def _write_job(state: State, facts: Facts, b: int, job_id: int, row: Rows) -> No
         row["is_running"], row["n_gpus"], row["config"] = 1, config["n_gpus"], job["config"]
         row["attained_gpu_s"] = job["held_gpu_s"] + seconds * config["n_gpus"]
         row["present_left_s"], row["ready_s"] = present_s + left / rate, run["ready_s"]
+    row["phase_left_work"] = _phase_left(facts.classes[present_class(request, job)], work)
     row["believed_left_work"], row["believed_left_s"] = left, best_left_s(request, left)
 
 
