@@ -21,6 +21,7 @@ from .heuristics.reserved_head import heads
 from .heuristics.rows import FirstRow, RandomRow
 from .heuristics.shortest import ShortestJobFirst
 from .heuristics.srtf import ShortestRemainingTimeFirst
+from .heuristics.threshold_curtailment import ThresholdCurtailment
 from .heuristics.tune import tune
 from .rl import load_trained
 
@@ -51,6 +52,7 @@ POLICIES: Final[dict[str, Callable[[str | None], AnyPolicy]]] = {
     "best_throughput": lambda scenario: BestThroughput(),
     "least_energy": lambda scenario: LeastEnergy(),
     "carbon_aware": lambda scenario: CarbonAware(),
+    "threshold_curtailment": lambda scenario: ThresholdCurtailment(),
     "index": index,
 }
 """Name -> maker; the argument is the name of the scenario it will run on, or None."""
