@@ -136,6 +136,15 @@ class View:
         return self._site("power_factor")
 
     @property
+    def pool_speed(self) -> Floats:
+        """[P] factor on compute speed now: mean over the up nodes of each pool, times its site's power factor; 1 where none is up."""
+        nodes, n_pools = self._simulator.state.nodes[self._b], self.pool_site.size
+        up = nodes["is_up"] == 1
+        n_up = np.bincount(nodes["pool"][up], minlength=n_pools)
+        total = np.bincount(nodes["pool"][up], nodes["speed"][up], n_pools)
+        return np.where(n_up > 0, total / np.maximum(n_up, 1), 1.0) * self.power_factor[self.pool_site]
+
+    @property
     def leaves_s(self) -> Floats:
         """[N] when each node is announced to leave, s since the scenario's start (inf: it is not)."""
         return self._simulator.state.nodes["leaves_s"][self._b].copy()
