@@ -27,7 +27,8 @@ class ThresholdCurtailment:
 
     The intensity of a site is that of one more watt: 0 while it has renewable power to spare, else the marginal intensity of its
     grid. A site opens as soon as it is below the threshold and closes once it has been above for CLOSE_AFTER_S (hysteresis); its
-    jobs are then preempted, each after at least ROUND_S of steps, and keep their work. Queued jobs start oldest first at open
+    jobs are then preempted, each after at least ROUND_S of steps, and keep their work. A site that has had neither renewable power
+    nor another marginal intensity than at first has no windows to wait for: it is open. Queued jobs start oldest first at open
     sites, in a configuration they accept as in `fifo`. The rule of arXiv 2602.22760, where jobs of several open sites
     train in federated rounds; here a job is at one site at a time.
     """
@@ -37,6 +38,8 @@ class ThresholdCurtailment:
     def reset(self, seed: int) -> None:
         """Every site is closed."""
         self._above_since: NDArray[np.float64] | None = None
+        self._first: NDArray[np.float64] = np.empty(0)
+        self._varies: NDArray[np.bool_] = np.empty(0, bool)
 
     def plan(self, view: View) -> Iterator[Order]:
         """Preempt at closed sites, start at open ones; asks to be woken when a site may close or a round ends."""
@@ -44,7 +47,9 @@ class ThresholdCurtailment:
         g_per_kwh = np.where(surplus_w > 0.0, 0.0, view.marginal_carbon_kg_per_j * JOULE_PER_KWH * KILO)
         if self._above_since is None:
             self._above_since = np.full(g_per_kwh.size, -np.inf)
-        above = g_per_kwh >= BELOW_G_PER_KWH
+            self._first, self._varies = view.marginal_carbon_kg_per_j, view.renewable_w > 0.0
+        self._varies |= (view.marginal_carbon_kg_per_j != self._first) | (view.renewable_w > 0.0)
+        above = (g_per_kwh >= BELOW_G_PER_KWH) & self._varies
         self._above_since = np.where(above, np.minimum(self._above_since, view.now_s), np.inf)
         closing = above & (view.now_s - self._above_since < CLOSE_AFTER_S)
         is_open = ~above | closing
