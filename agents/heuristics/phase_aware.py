@@ -20,9 +20,10 @@ class PhaseAware(ShortestRemainingTimeFirst):
     """SRTF, and at each decision running jobs move, resize or replan for the work that is left of their phase.
 
     A job that holds g GPUs for a time T costs T x (1 + sum of price x g), prices as for starts (`sizing`). It changes to the
-    configuration that fits now of least cost, at the speed that its pool has now, over the smaller of its phase's and its own believed work left, the change's
-    overhead included, if the present one costs more than GAIN times that (HybridFlow, EuroSys 2025, places each phase of an
-    RLHF job anew; the break-even is that of DynaTrain, arXiv 2605.18815). Jobs without phases: all the work left.
+    configuration that fits now of least cost, at the speed that its pool has now, over the smaller of its phase's and its own
+    believed work left, the change's overhead included, if the present one costs more than GAIN times that (HybridFlow,
+    EuroSys 2025, places each phase of an RLHF job anew; the break-even is that of DynaTrain, arXiv 2605.18815). Jobs without
+    phases: all the work left.
     """
 
     name = "phase_aware"

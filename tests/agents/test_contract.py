@@ -28,7 +28,11 @@ ROOT = Path(__file__).parents[2]
 POLICIES = policy_names()
 pytestmark = pytest.mark.compiled
 
-over_scenarios = pytest.mark.parametrize("name", NAMES)
+QUICK = ("smoke", "mixed_gpus", "solar_sites", "philly_day")
+"""Scenarios of the default suite; every policy meets the others in the slow one."""
+over_scenarios = pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
+)
 over_policies = pytest.mark.parametrize("policy", POLICIES)
 
 
