@@ -3,7 +3,7 @@
 import numpy as np
 
 from hetenv.events.stream import Effect
-from hetenv.jit import inlined, kernel
+from hetenv.jit import kernel
 from hetenv.objective import Account
 from hetenv.sim.balance import balance
 from hetenv.sim.effects import apply_effect, come_up, end_job, submit
@@ -23,13 +23,13 @@ from hetenv.sim.tables import DELTA, NONE, TOTAL, Facts, JobState, Rows, State, 
 LAST_EFFECT = int(max(Effect))
 
 
-@inlined
+@kernel
 def advance(state: State, facts: Facts, b: int) -> None:
     """Let time move to the next decision instant or to the end of the episode."""
     clock, rules = state.clock[b], facts.rules[0]
     while clock["status"] == Status.OPEN:
         move_clock(state, facts, b, min(_next_instant(state, facts, b), rules["limit_s"]))
-        decides = happen_now(state, facts, b)
+        decides = happen(state, facts, b, at_once(state, facts, b))
         if _is_over(clock):
             clock["status"] = Status.TERMINATED
         elif clock["now"] >= rules["limit_s"]:
@@ -40,13 +40,10 @@ def advance(state: State, facts: Facts, b: int) -> None:
 
 
 @kernel
-def happen_now(state: State, facts: Facts, b: int) -> bool:
-    """What the clock lets happen at once: all that is due, or (one_by_one, before the limit) the first of it."""
+def at_once(state: State, facts: Facts, b: int) -> int:
+    """How many things the clock lets happen before the next decision: all (negative), or one (one_by_one, before the limit)."""
     clock, rules = state.clock[b], facts.rules[0]
-    if rules["one_by_one"] == 1 and clock["now"] < rules["limit_s"]:
-        decides = _happen_once(state, facts, b)
-        return (clock["is_stale"] == 1 and balance(state, facts, b)) or decides
-    return happen(state, facts, b)
+    return 1 if rules["one_by_one"] == 1 and clock["now"] < rules["limit_s"] else -1
 
 
 @kernel
@@ -115,53 +112,36 @@ def move_clock(state: State, facts: Facts, b: int, to_s: float) -> None:
 
 
 @kernel
-def happen(state: State, facts: Facts, b: int) -> bool:
-    """Everything that is due now, in the documented order. Returns whether it calls for a decision."""
+def happen(state: State, facts: Facts, b: int, left: int) -> bool:
+    """What is due now, in the documented order, at most `left` things (negative: all). Returns whether it calls for a decision.
+
+    One at a time, submits come first. Power and network are balanced at the end.
+    """
     clock = state.clock[b]
     world, now = clock["world"], clock["now"]
     decides = False
     while True:
-        if clock["n_run_heap"] > 0 and state.runs[b, state.run_heap[b, 0]]["until"] <= now:
+        submits = clock["next_request"] < clock["n_requests"] and (
+            facts.requests[world, clock["next_request"]]["submit_s"] <= now
+        )
+        others = left != 0 and not (submits and left > 0)
+        if others and clock["n_run_heap"] > 0 and state.runs[b, state.run_heap[b, 0]]["until"] <= now:
             decides = _run_instant(state, facts, b, state.run_heap[b, 0]) or decides
-        elif clock["n_node_heap"] > 0 and state.nodes[b, state.node_heap[b, 0]]["until"] <= now:
+        elif others and clock["n_node_heap"] > 0 and state.nodes[b, state.node_heap[b, 0]]["until"] <= now:
             decides = _node_instant(state, facts, b, state.node_heap[b, 0]) or decides
-        elif _wall_is_due(state, facts, b, Effect.LINK_BANDWIDTH):
+        elif others and _wall_is_due(state, facts, b, Effect.LINK_BANDWIDTH if submits else LAST_EFFECT):
             _wall_instant(state, facts, b)
             decides = True
-        elif clock["next_request"] < clock["n_requests"] and (
-            facts.requests[world, clock["next_request"]]["submit_s"] <= now
-        ):
+        elif submits and left != 0:
             clock["next_request"] += 1
             submit(state, facts, b, clock["next_request"] - 1)
-            decides = True
-        elif _wall_is_due(state, facts, b, LAST_EFFECT):
-            _wall_instant(state, facts, b)
             decides = True
         elif clock["is_stale"] == 1:
             decides = balance(state, facts, b) or decides
         else:
             return decides
-
-
-@kernel
-def _happen_once(state: State, facts: Facts, b: int) -> bool:
-    """The first thing that is due now, alone: submits, jobs, nodes, WALL rows. Returns whether it calls for a decision."""
-    clock = state.clock[b]
-    now = clock["now"]
-    if clock["next_request"] < clock["n_requests"] and (
-        facts.requests[clock["world"], clock["next_request"]]["submit_s"] <= now
-    ):
-        clock["next_request"] += 1
-        submit(state, facts, b, clock["next_request"] - 1)
-        return True
-    if clock["n_run_heap"] > 0 and state.runs[b, state.run_heap[b, 0]]["until"] <= now:
-        return _run_instant(state, facts, b, state.run_heap[b, 0])
-    if clock["n_node_heap"] > 0 and state.nodes[b, state.node_heap[b, 0]]["until"] <= now:
-        return _node_instant(state, facts, b, state.node_heap[b, 0])
-    if _wall_is_due(state, facts, b, LAST_EFFECT):
-        _wall_instant(state, facts, b)
-        return True
-    return False
+        if left > 0:
+            left -= 1
 
 
 @kernel

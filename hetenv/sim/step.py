@@ -6,8 +6,7 @@ import numpy as np
 
 from hetenv.jit import inlined, kernel
 from hetenv.jit_reference import by_reference
-from hetenv.sim.advance import advance, begin_instant, happen, happen_now
-from hetenv.sim.balance import balance
+from hetenv.sim.advance import advance, at_once, begin_instant, happen
 from hetenv.sim.commands import Command, apply_command, is_legal
 from hetenv.sim.nodes import reschedule_node
 from hetenv.sim.queue import next_queued
@@ -27,7 +26,7 @@ def open_episode(state: State, facts: Facts, b: int) -> None:
         if state.pools[b, state.nodes[b, n]["pool"]]["sleep_after_s"] < np.inf:
             reschedule_node(state, facts, b, n)
     clock["is_measuring"] = 1 if rules["measure_from_s"] <= 0.0 else 0
-    happen_now(state, facts, b)
+    happen(state, facts, b, at_once(state, facts, b))
     begin_instant(state, facts, b)
     close_if_over(state, b)
 
@@ -68,10 +67,7 @@ def give(state: State, facts: Facts, b: int, command: int, job_id: int, config_i
 def _obey(state: State, facts: Facts, b: int, command: int, job_id: int, config_id: int) -> bool:
     """Carry out a command other than `wait`, and what follows at once."""
     legal = apply_command(state, facts, b, command, job_id, config_id)
-    if facts.rules[0]["one_by_one"] == 0:
-        happen(state, facts, b)
-    elif state.clock[b]["is_stale"] == 1:
-        balance(state, facts, b)
+    happen(state, facts, b, 0 if facts.rules[0]["one_by_one"] == 1 else -1)
     close_if_over(state, b)
     return legal
 
