@@ -1,5 +1,6 @@
 """What a capability is worth: a policy on a scenario, and on the same worlds with the capability taken away."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -57,3 +58,27 @@ def ablate(
         episode["policy"] = f"{episode['policy']}{taken.replace('_', ' ')}"
         episode["scenario"], episode["golden"] = whole.name, golden
     return compare(found.episodes, str(found.episodes[0]["policy"]))
+
+
+def losses(rows: Sequence[ComparisonRow], metric: str) -> list[list[str | float | int | None]]:
+    """policy, mean, loss and its corrected interval as shares of the whole's mean, verdict, worlds: of the whole and each ablation."""
+    own = [row for row in rows if row.metric == metric]
+    scale = abs(own[0].mean or 0.0)
+    found: list[list[str | float | int | None]] = []
+    for row in own:
+        parts = [None if part is None or not scale else f"{part / scale:+.1%}" for part in (row.diff, row.diff_lo, row.diff_hi)]
+        found.append([row.policy, row.mean, *parts, row.verdict, row.n])
+    return found
+
+
+def rewrite(page: Path, scenario: Scenario, command: str, rows: Sequence[ComparisonRow]) -> None:
+    """Put a scenario's table into its section of a page, or a new section at the end."""
+    lines = [f"## {scenario.name}", f"`{command}`", ""]
+    lines += [f"| policy | {scenario.primary_metric} | loss | from | to | | worlds |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    for policy, mean, *rest in losses(rows, scenario.primary_metric):
+        cells = [str(policy), f"{mean:.5g}", *("" if cell is None else str(cell) for cell in rest)]
+        lines.append("| " + " | ".join(cells) + " |")
+    section = "\n".join(lines) + "\n"
+    head, *sections = re.split(r"^(?=## )", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    kept = [text for text in sections if not text.startswith(f"## {scenario.name}\n")]
+    page.write_text(head + "\n".join(text.strip() + "\n" for text in sorted([*kept, section])), encoding="utf-8")

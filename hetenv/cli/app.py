@@ -146,6 +146,7 @@ def ablate(
     without: Annotated[list[str] | None, typer.Option(help="a capability; repeat it; default: every one")] = None,
     seeds: Annotated[int, typer.Option(help="how many worlds, the first of the split", min=2)] = 20,
     split: Annotated[Split, typer.Option(help="whose seeds")] = Split.TEST,
+    page: Annotated[Path | None, typer.Option(help="rewrite the scenario's section of this page, e.g. docs/ablations.md")] = None,
     processes: Annotated[int | None, typer.Option(help="worker processes; default: one per core", min=1)] = None,
     as_json: Json = False,
 ) -> None:
@@ -156,7 +157,7 @@ def ablate(
     from dataclasses import asdict
 
     from hetenv import scenario as scenarios
-    from hetenv.bench.ablate import CAPABILITIES
+    from hetenv.bench.ablate import CAPABILITIES, rewrite
     from hetenv.bench.ablate import ablate as run_ablation
     from hetenv.cli import show
 
@@ -166,6 +167,9 @@ def ablate(
         rows = run_ablation(
             loaded, policy, loaded.seeds.numbers(split.value, seeds), capabilities, processes, on_episode
         )
+    if page is not None:
+        taken = "".join(f" --without {name}" for name in without or ())
+        rewrite(page, loaded, f"hetenv ablate {scenario} --policy {policy}{taken} --seeds {seeds} --page {page}", rows)
     _print_json([asdict(row) for row in rows]) if as_json else show.ablation(rows, loaded.primary_metric)
 
 

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.tree import Tree
 
+from hetenv.bench.ablate import losses
 from hetenv.bench.compare import ComparisonRow
 from hetenv.units import HOUR_S
 
@@ -52,13 +53,7 @@ def scenarios(rows: Sequence[Mapping[str, Any]]) -> None:
 
 def ablation(rows: Sequence[ComparisonRow], metric: str) -> None:
     """The primary metric with everything and without each capability; the loss with its corrected interval."""
-    found = []
-    for row in rows:
-        if row.metric == metric:
-            whole = next(other for other in rows if other.metric == metric)
-            share = [None if d is None or not whole.mean else d / abs(whole.mean) for d in (row.diff, row.diff_lo, row.diff_hi)]
-            found.append([row.policy, row.mean, *(None if part is None else f"{part:+.1%}" for part in share), row.verdict, row.n])
-    table(("policy", metric, "loss", "from", "to", "", "worlds"), found)
+    table(("policy", metric, "loss", "from", "to", "", "worlds"), losses(rows, metric))
 
 
 def result(found: Mapping[str, Any]) -> None:

@@ -1,9 +1,11 @@
 """Capabilities taken away: what is then illegal, and the comparison on common worlds."""
 
+from pathlib import Path
+
 import pytest
 
 from hetenv import scenario as scenarios
-from hetenv.bench.ablate import CAPABILITIES, ablate, without
+from hetenv.bench.ablate import CAPABILITIES, ablate, losses, rewrite, without
 from hetenv.bench.run import run
 from hetenv.errors import ScenarioError
 
@@ -34,3 +36,14 @@ def test_ablation_compares_on_common_worlds() -> None:
     assert list(objective) == ["srtf", "srtf no preempt", "srtf no wait"]
     assert objective["srtf"].n == 3 and objective["srtf no preempt"].diff != 0.0
     assert set(CAPABILITIES) == {"replan", "resize", "migrate", "preempt", "wait", "degrade", "mixed"}
+
+
+def test_a_page_has_one_section_per_scenario(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n\n## smoke\nold\n\n## zebra\nkept\n", encoding="utf-8")
+    rows = ablate("smoke", "sjf", range(2), ("wait",), processes=1)
+    rewrite(page, scenarios.load("smoke"), "hetenv ablate smoke", rows)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# Title\n\n## smoke\n`hetenv ablate smoke`") and "old" not in text
+    assert "| sjf no wait |" in text and text.endswith("## zebra\nkept\n")
+    assert losses(rows, "objective")[0][0] == "sjf"
